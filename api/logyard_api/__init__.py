@@ -1,0 +1,1 @@
+"""The doors of Logyard: REST, command line, and the wiring behind them."""

@@ -1,0 +1,1 @@
+"""Keyed folds of the log into rows that answer one kind of question each."""
