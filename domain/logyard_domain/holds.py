@@ -1,0 +1,36 @@
+"""Why a shape waits. A hold names what is missing, never a number that moves by itself."""
+
+import msgspec
+
+
+class NoNodes(msgspec.Struct, frozen=True, tag="no_nodes"):
+    """The cluster has no node that is up."""
+
+
+class NeverFits(msgspec.Struct, frozen=True, tag="never_fits"):
+    """Parked: no node could hold it even if it were empty. Blocks nobody.
+
+    `misfits` are the causes over all nodes, sorted: ``annotation KEY=VALUE``, ``device NAME``,
+    ``feature NAME``, ``storage``, ``cores``, ``memory``, ``devices NAME``.
+    """
+
+    misfits: tuple[str, ...]
+
+
+class NodesBusy(msgspec.Struct, frozen=True, tag="nodes_busy"):
+    """Eligible nodes are up, and none has enough free now. How much is short moves by itself: ask
+    a view.
+    """
+
+
+class NodesClosed(msgspec.Struct, frozen=True, tag="nodes_closed"):
+    """Nodes that could hold it are cordoned, draining or lost; it waits until someone acts."""
+
+
+class BehindHigher(msgspec.Struct, frozen=True, tag="behind_higher"):
+    """It would fit, but the nodes where it fits are kept for a shape of higher priority."""
+
+    shape: int
+
+
+Hold = NoNodes | NeverFits | NodesBusy | NodesClosed | BehindHigher

@@ -1,0 +1,201 @@
+"""Attempts: placed, started, stopping, ended, requeued."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from logyard_domain.commands import Ended, Report
+from logyard_domain.events import (
+    AllocationEnded,
+    AllocationPlaced,
+    AllocationReady,
+    AllocationRequeued,
+    AllocationStarted,
+    AllocationStopping,
+    AnyEvent,
+    ShapeDeclared,
+    ShapeHeld,
+    ShapeReleased,
+    VolumesRemoved,
+)
+from logyard_domain.identifiers import allocation_parts
+from logyard_domain.rules.attempts import requeued
+from logyard_domain.rules.room import occupy, vacate
+from logyard_domain.world import Allocation, Shape, Stage, World
+
+
+def report(world: World, command: Report, now: int) -> list[AnyEvent]:
+    """What a node says happened. What it says of attempts that it does not hold changes nothing."""
+    events: list[AnyEvent] = []
+    begun: set[str] = set()
+    for began in command.began:
+        allocation = _held(world, command.node, began.allocation)
+        if (
+            allocation is not None
+            and allocation.status == "placed"
+            and began.allocation not in begun
+        ):
+            begun.add(began.allocation)
+            events.append(
+                AllocationStarted(allocation=began.allocation, started_at=began.started_at)
+            )
+    over: set[str] = set()
+    for ended in command.ended:
+        allocation = _held(world, command.node, ended.allocation)
+        if allocation is None or ended.allocation in over:
+            continue
+        over.add(ended.allocation)
+        if ended.started_at and allocation.status == "placed" and ended.allocation not in begun:
+            events.append(
+                AllocationStarted(allocation=ended.allocation, started_at=ended.started_at)
+            )
+        events.append(_ended(ended))
+        events += requeued(world, allocation, ended.outcome, now)
+    for workflow in command.volumes_removed:
+        if workflow in world.cleanups:
+            events.append(VolumesRemoved(workflow=workflow))
+    return events
+
+
+def _held(world: World, node: str, name: str) -> Allocation | None:
+    allocation = world.allocations.get(name)
+    return allocation if allocation is not None and allocation.node.name == node else None
+
+
+def _ended(ended: Ended) -> AllocationEnded:
+    return AllocationEnded(
+        allocation=ended.allocation,
+        outcome=ended.outcome,
+        exit_code=ended.exit_code,
+        signal=ended.signal,
+        run_ms=ended.run_ms,
+        cpu_ms=ended.cpu_ms,
+        peak_bytes=ended.peak_bytes,
+        error=ended.error,
+    )
+
+
+def _stage(world: World, name: str) -> tuple[Stage, int, int]:
+    workflow, stage, rank, attempt = allocation_parts(name)
+    return world.workflows[workflow].stages[stage], rank, attempt
+
+
+def _placed(world: World, event: AllocationPlaced) -> None:
+    stage, rank, attempt = _stage(world, event.allocation)
+    node = world.nodes[event.node]
+    if attempt == 1:
+        assert rank == stage.next, (event, stage.next)
+        stage.next += 1
+    elif stage.again[0] == (rank, attempt):
+        heappop(stage.again)
+    else:
+        stage.again.remove((rank, attempt))
+        stage.again.sort()
+    stage.inflight += 1
+    occupy(node, world.shapes[stage.shape].request)
+    node.running[event.allocation] = None
+    world.allocations[event.allocation] = Allocation(event.allocation, stage, rank, attempt, node)
+    if stage.plan.kind == "volume":
+        workflow = stage.workflow
+        workflow.volumes = True
+        # The first volume settles where all of them lie.
+        if not stage.plan.needs:
+            workflow.storage = node.storage
+
+
+def _started(world: World, event: AllocationStarted) -> None:
+    allocation = world.allocations[event.allocation]
+    if allocation.status == "placed":
+        allocation.status = "started"
+    stage = allocation.stage
+    if not stage.started:
+        stage.started = True
+        world.touched[stage] = None
+
+
+def _stopping(world: World, event: AllocationStopping) -> None:
+    allocation = world.allocations[event.allocation]
+    allocation.status = "stopping"
+    allocation.stopping = event.reason
+
+
+def _over(world: World, event: AllocationEnded) -> None:
+    allocation = world.allocations.pop(event.allocation)
+    node, stage = allocation.node, allocation.stage
+    del node.running[event.allocation]
+    shape = world.shapes[stage.shape]
+    vacate(node, shape.request)
+    world.freed[node.name] = None
+    if node.status == "draining":
+        world.touched_nodes[node.name] = None
+    stage.inflight -= 1
+    if event.outcome == "finished":
+        stage.finished += 1
+    else:
+        # Taken back by the requeue that follows, if one does.
+        stage.failed += 1
+        stage.error = stage.error or _sentence(stage, allocation.rank, event)
+    shape.push(stage)
+    world.touched[stage] = None
+
+
+def _sentence(stage: Stage, rank: int, event: AllocationEnded) -> str:
+    """What went wrong, for people."""
+    name = f"{stage.plan.title}[{rank}]" if stage.plan.array else stage.plan.title
+    if event.error:
+        return f"{name}: {event.error}"
+    if event.outcome == "timeout":
+        return f"{name} ran longer than its time limit"
+    if event.signal is not None:
+        return f"{name} was ended by signal {event.signal}"
+    return f"{name} exited with code {event.exit_code}"
+
+
+def _requeued(world: World, event: AllocationRequeued) -> None:
+    stage, rank, attempt = _stage(world, event.allocation)
+    stage.failed -= 1
+    if not stage.failed:
+        stage.error = ""
+    if event.reason == "retry":
+        stage.failures[rank] = stage.failures.get(rank, 0) + 1
+    elif event.reason == "lost":
+        stage.losses[rank] = stage.losses.get(rank, 0) + 1
+    if event.not_before > world.at:
+        stage.delayed[rank] = (attempt, event.not_before)
+        heappush(world.timers, (event.not_before, stage.workflow.id, stage.plan.name, rank))
+    else:
+        heappush(stage.again, (rank, attempt))
+        world.shapes[stage.shape].push(stage)
+
+
+def _ready(world: World, event: AllocationReady) -> None:
+    stage, rank, attempt = _stage(world, event.allocation)
+    del stage.delayed[rank]
+    heappush(stage.again, (rank, attempt))
+    world.shapes[stage.shape].push(stage)
+
+
+def _declared(world: World, event: ShapeDeclared) -> None:
+    world.shapes[event.shape] = Shape(event.shape, event.request)
+    world.shape_ids[event.request] = event.shape
+
+
+def _held_back(world: World, event: ShapeHeld) -> None:
+    world.shapes[event.shape].hold = event.hold
+
+
+def _released(world: World, event: ShapeReleased) -> None:
+    world.shapes[event.shape].hold = None
+
+
+APPLY: dict[type, Callable[[World, Any], None]] = {
+    AllocationPlaced: _placed,
+    AllocationStarted: _started,
+    AllocationStopping: _stopping,
+    AllocationEnded: _over,
+    AllocationRequeued: _requeued,
+    AllocationReady: _ready,
+    ShapeDeclared: _declared,
+    ShapeHeld: _held_back,
+    ShapeReleased: _released,
+}

@@ -1,0 +1,41 @@
+"""What follows of itself: stages get ready or are over, workflows end, back-offs pass."""
+
+from collections.abc import Iterator
+from heapq import heappop
+
+from logyard_domain.events import AllocationReady, AnyEvent
+from logyard_domain.identifiers import allocation_id
+from logyard_domain.rules.fleet import settle_node
+from logyard_domain.rules.stages import settle_stage
+from logyard_domain.world import World
+
+
+def settle(world: World, now: int) -> Iterator[AnyEvent]:
+    """Consequences of what was applied since the last time, one after the other.
+
+    Each event must be applied to the world before the next one is asked for.
+    """
+    yield from _due(world, now)
+    while world.touched:
+        stage = next(iter(world.touched))
+        del world.touched[stage]
+        yield from settle_stage(world, stage)
+    while world.touched_nodes:
+        name = next(iter(world.touched_nodes))
+        del world.touched_nodes[name]
+        yield from settle_node(world, name)
+
+
+def next_due(world: World) -> int | None:
+    """The instant (ms) at which something follows by the mere passing of time, if any."""
+    return world.timers[0][0] if world.timers else None
+
+
+def _due(world: World, now: int) -> Iterator[AnyEvent]:
+    while world.timers and world.timers[0][0] <= now:
+        not_before, id, name, rank = world.timers[0]
+        workflow = world.workflows.get(id)
+        found = workflow.stages[name].delayed.get(rank) if workflow else None
+        if found is not None and found[1] == not_before:
+            yield AllocationReady(allocation=allocation_id(id, name, rank, found[0]))
+        heappop(world.timers)

@@ -1,0 +1,262 @@
+"""The world as bytes and back. A snapshot saves time and nothing else: the log alone is the truth.
+
+The bytes are canonical: equal worlds give equal bytes, however they came about.
+"""
+
+import msgspec
+
+from logyard_domain.configuration import DEFAULTS, Value
+from logyard_domain.definition import Workflow as Definition
+from logyard_domain.events import NodeRegistered
+from logyard_domain.holds import Hold
+from logyard_domain.resources import Request
+from logyard_domain.rules.fleet import registration
+from logyard_domain.rules.room import recount
+from logyard_domain.rules.workflows import known_definition, unfold
+from logyard_domain.world import (
+    Allocation,
+    AllocationStatus,
+    Node,
+    NodeStatus,
+    Shape,
+    Stage,
+    StageStatus,
+    Workflow,
+    WorkflowStatus,
+    World,
+)
+
+FORMAT = "world.1"
+"""Changes whenever the world's fields or their meaning do; older snapshots are then left aside."""
+
+
+class _Node(msgspec.Struct, frozen=True):
+    facts: NodeRegistered
+    status: NodeStatus
+    before: NodeStatus
+    running: tuple[str, ...]
+
+
+class _Stage(msgspec.Struct, frozen=True, omit_defaults=True):
+    status: StageStatus
+    next: int
+    shape: int = 0
+    again: tuple[tuple[int, int], ...] = ()
+    delayed: dict[int, tuple[int, int]] = {}
+    failures: dict[int, int] = {}
+    losses: dict[int, int] = {}
+    inflight: int = 0
+    started: bool = False
+    finished: int = 0
+    failed: int = 0
+    error: str = ""
+
+
+class _Workflow(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    key: str
+    organization: str
+    group: str
+    user: str
+    priority: int
+    preemptible: bool
+    timeout_ms: int
+    submitted_at: int
+    position: int
+    status: WorkflowStatus
+    failed_stage: str
+    storage: str
+    volumes: bool
+    definition: int
+    stages: tuple[_Stage, ...]
+
+
+class _Allocation(msgspec.Struct, frozen=True):
+    id: str
+    workflow: str
+    stage: str
+    rank: int
+    attempt: int
+    node: str
+    status: AllocationStatus
+    stopping: str
+
+
+class _Shape(msgspec.Struct, frozen=True):
+    id: int
+    request: Request
+    hold: Hold | None
+
+
+class _World(msgspec.Struct, frozen=True):
+    cluster: str
+    position: int
+    at: int
+    term: int
+    revision: int
+    config: dict[str, Value]
+    nodes: tuple[_Node, ...]
+    shapes: tuple[_Shape, ...]
+    definitions: tuple[Definition, ...]
+    workflows: tuple[_Workflow, ...]
+    allocations: tuple[_Allocation, ...]
+    keys: dict[str, tuple[str, int]]
+    cleanups: dict[str, str]
+
+
+_decoder = msgspec.json.Decoder(_World)
+
+
+def dump(world: World) -> bytes:
+    """The world as JSON."""
+    identities = {
+        identity: number
+        for number, identity in enumerate(
+            dict.fromkeys(w.known.identity for w in world.workflows.values())
+        )
+    }
+    return msgspec.json.encode(
+        _World(
+            world.cluster,
+            world.position,
+            world.at,
+            world.term,
+            world.revision,
+            world.config,
+            tuple(
+                _Node(registration(n), n.status, n.before, tuple(n.running))
+                for n in world.nodes.values()
+            ),
+            tuple(_Shape(s.id, s.request, s.hold) for s in world.shapes.values()),
+            tuple(msgspec.json.decode(identity, type=Definition) for identity in identities),
+            tuple(_workflow(w, identities[w.known.identity]) for w in world.workflows.values()),
+            tuple(_allocation(a) for a in world.allocations.values()),
+            world.keys,
+            world.cleanups,
+        )
+    )
+
+
+def restore(data: bytes) -> World:
+    """The world in `data`. Raises msgspec.DecodeError when it is none."""
+    saved = _decoder.decode(data)
+    world = World(saved.cluster)
+    world.position, world.at, world.term = saved.position, saved.at, saved.term
+    world.revision, world.config = saved.revision, DEFAULTS | saved.config
+    world.keys, world.cleanups = saved.keys, saved.cleanups
+    for shape in saved.shapes:
+        world.shapes[shape.id] = Shape(shape.id, shape.request)
+        world.shapes[shape.id].hold = shape.hold
+        world.shape_ids[shape.request] = shape.id
+    for node in saved.nodes:
+        _restore_node(world, node)
+    for workflow in saved.workflows:
+        _restore_workflow(world, workflow, saved.definitions[workflow.definition])
+    for allocation in saved.allocations:
+        stage = world.workflows[allocation.workflow].stages[allocation.stage]
+        node_ = world.nodes[allocation.node]
+        found = Allocation(allocation.id, stage, allocation.rank, allocation.attempt, node_)
+        found.status, found.stopping = allocation.status, allocation.stopping
+        world.allocations[found.id] = found
+    for node_ in world.nodes.values():
+        recount(world, node_)
+        world.freed[node_.name] = None
+    _queue(world)
+    return world
+
+
+def _workflow(workflow: Workflow, definition: int) -> _Workflow:
+    return _Workflow(
+        workflow.id,
+        workflow.name,
+        workflow.key,
+        workflow.organization,
+        workflow.group,
+        workflow.user,
+        workflow.priority,
+        workflow.preemptible,
+        workflow.timeout_ms,
+        workflow.submitted_at,
+        workflow.position,
+        workflow.status,
+        workflow.failed_stage,
+        workflow.storage,
+        workflow.volumes,
+        definition,
+        tuple(_stage(stage) for stage in workflow.stages.values()),
+    )
+
+
+def _stage(stage: Stage) -> _Stage:
+    return _Stage(
+        stage.status,
+        stage.next,
+        stage.shape,
+        tuple(sorted(stage.again)),
+        dict(sorted(stage.delayed.items())),
+        dict(sorted(stage.failures.items())),
+        dict(sorted(stage.losses.items())),
+        stage.inflight,
+        stage.started,
+        stage.finished,
+        stage.failed,
+        stage.error,
+    )
+
+
+def _allocation(allocation: Allocation) -> _Allocation:
+    return _Allocation(
+        allocation.id,
+        allocation.stage.workflow.id,
+        allocation.stage.plan.name,
+        allocation.rank,
+        allocation.attempt,
+        allocation.node.name,
+        allocation.status,
+        allocation.stopping,
+    )
+
+
+def _restore_node(world: World, saved: _Node) -> None:
+    facts = saved.facts
+    node = world.nodes[facts.node] = Node(facts.node)
+    node.capacity, node.incarnation = facts.capacity, facts.incarnation
+    node.annotations, node.storage = facts.annotations, facts.storage
+    node.features, node.limits = facts.features, facts.limits
+    node.host, node.version = facts.host, facts.version
+    node.status, node.before = saved.status, saved.before
+    node.running = dict.fromkeys(saved.running)
+
+
+def _restore_workflow(world: World, saved: _Workflow, definition: Definition) -> None:
+    workflow = Workflow(saved.id)
+    for field in (
+        "name", "key", "organization", "group", "user", "priority", "preemptible", "timeout_ms",
+        "submitted_at", "position", "status", "failed_stage", "storage", "volumes",
+    ):  # fmt: skip
+        setattr(workflow, field, getattr(saved, field))
+    unfold(world, workflow, known_definition(world, definition, False))
+    for stage, old in zip(workflow.stages.values(), saved.stages, strict=True):
+        stage.status, stage.next, stage.shape = old.status, old.next, old.shape
+        stage.again = list(old.again)
+        stage.delayed, stage.failures, stage.losses = old.delayed, old.failures, old.losses
+        stage.inflight, stage.started = old.inflight, old.started
+        stage.finished, stage.failed, stage.error = old.finished, old.failed, old.error
+    for stage in workflow.stages.values():
+        stage.unmet = sum(workflow.stages[n].status != "finished" for n in stage.plan.needs)
+        if stage.status in ("finished", "failed", "canceled"):
+            workflow.open_stages -= 1
+
+
+def _queue(world: World) -> None:
+    waiting: dict[int, list[Stage]] = {shape: [] for shape in world.shapes}
+    for workflow in world.workflows.values():
+        for stage in workflow.stages.values():
+            if stage.shape:
+                waiting[stage.shape].append(stage)
+            for rank, (_, not_before) in stage.delayed.items():
+                world.timers.append((not_before, workflow.id, stage.plan.name, rank))
+    world.timers.sort()
+    for shape, stages in waiting.items():
+        world.shapes[shape].rebuild(stages)

@@ -1,0 +1,1 @@
+"""Deciding what runs where. Pure: no clock, no dice, no I/O."""
