@@ -17,13 +17,15 @@ def settle(world: World, now: int) -> Iterator[AnyEvent]:
     """
     yield from _due(world, now)
     while world.touched:
-        stage = next(iter(world.touched))
-        del world.touched[stage]
-        yield from settle_stage(world, stage)
+        stages = list(world.touched)
+        world.touched.clear()
+        for stage in stages:
+            yield from settle_stage(world, stage)
     while world.touched_nodes:
-        name = next(iter(world.touched_nodes))
-        del world.touched_nodes[name]
-        yield from settle_node(world, name)
+        names = list(world.touched_nodes)
+        world.touched_nodes.clear()
+        for name in names:
+            yield from settle_node(world, name)
 
 
 def next_due(world: World) -> int | None:

@@ -145,6 +145,7 @@ def restore(data: bytes) -> World:
     world.position, world.at, world.term = saved.position, saved.at, saved.term
     world.revision, world.config = saved.revision, DEFAULTS | saved.config
     world.keys, world.cleanups = saved.keys, saved.cleanups
+    world.key_order.extend(saved.keys)
     for shape in saved.shapes:
         world.shapes[shape.id] = Shape(shape.id, shape.request)
         world.shapes[shape.id].hold = shape.hold

@@ -4,6 +4,7 @@ Only `logyard_domain.evolve` changes it. Plain mutable objects, owned by one thr
 *derived* are caches of the others: they are rebuilt, never saved, and decide nothing by themselves.
 """
 
+from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import Literal
 
@@ -236,6 +237,8 @@ class World:
         self.cleanups: dict[str, str] = {}
         """Ended workflow -> storage that still holds its ephemeral volumes."""
         # derived
+        self.key_order: deque[str] = deque()
+        """Keys, the one used longest ago first."""
         self.shape_ids: dict[Request, int] = {}
         self.definitions: dict[bytes, Known] = {}
         """Definitions of live workflows by their bytes."""

@@ -9,7 +9,7 @@ from logyard_domain import snapshot
 from logyard_domain.codec import decode
 from logyard_domain.evolve import replay
 from logyard_domain.world import World
-from logyard_engine.log.protocol import Log
+from logyard_engine.log.log import Log
 from logyard_engine.snapshots import Snapshots
 
 PROGRESS_EVERY = 50_000

@@ -17,7 +17,7 @@ from logyard_domain.records import Entry, Record
 from logyard_domain.rules.workflows import known_key
 from logyard_domain.settle import settle
 from logyard_domain.world import World
-from logyard_engine.log.protocol import Log
+from logyard_engine.log.log import Log
 from logyard_engine.scheduler.tick import Memory, tick
 
 TICKS = "scheduler"
@@ -54,11 +54,11 @@ class Turned(msgspec.Struct, frozen=True):
 class Engine:
     """The world and the log that it is a fold of. Owned by one thread."""
 
-    def __init__(self, world: World, log: Log) -> None:
+    def __init__(self, world: World, log: Log, memory: Memory | None = None) -> None:
         assert world.position == log.position, (world.position, log.position)
         self.world = world
         self.log = log
-        self._memory = Memory()
+        self._memory = memory or Memory()
 
     def turn(self, asked: Sequence[Asked], at: Millis) -> Turned:
         """Take the commands and append what follows.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
+
 from logyard_domain.commands import CordonNode, DrainNode, Refused, StopWorkflow, UncordonNode
 from logyard_domain.events import (
     AllocationEnded,
@@ -21,10 +22,9 @@ from logyard_domain.events import (
 )
 from logyard_domain.holds import BehindHigher, Hold, NeverFits, NodesBusy, NodesClosed, NoNodes
 from logyard_domain.resources import Request
-from logyard_engine.log import open_log
+from logyard_engine.log.opening import open_log
 from logyard_engine.simulation.nodes import Run
 from logyard_engine.simulation.yard import Yard
-
 from tests.engine.work import flow, job, staged
 
 

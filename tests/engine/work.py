@@ -65,9 +65,7 @@ def staged() -> Workflow:
         volumes={
             "data": Volume(
                 ingress=(
-                    Transfer(
-                        source=Uri(uri="file://in.txt"), destination=Uri(uri="file://in.txt")
-                    ),
+                    Transfer(source=Uri(uri="file://in.txt"), destination=Uri(uri="file://in.txt")),
                 ),
                 egress=(
                     Transfer(

@@ -34,7 +34,7 @@ def submit_workflow(world: World, command: SubmitWorkflow) -> list[AnyEvent]:
     """Accept a workflow, or find that it was accepted already."""
     if known_key(command) in world.keys:
         return []
-    _check(command)
+    _check(world, command)
     salt = 0
     id = workflow_id(world.cluster, known_key(command), salt)
     while id in world.workflows or id in world.cleanups:
@@ -78,7 +78,7 @@ def known_key(command: SubmitWorkflow | WorkflowSubmitted) -> str:
     return f"{command.user}/{command.key}"
 
 
-def _check(command: SubmitWorkflow) -> None:
+def _check(world: World, command: SubmitWorkflow) -> None:
     if not 0 < len(command.key) <= KEY_CHARS:
         raise Refused(f"an idempotency key has 1 to {KEY_CHARS} characters", "invalid")
     if not 0 < len(command.name) <= NAME_CHARS:
@@ -87,7 +87,10 @@ def _check(command: SubmitWorkflow) -> None:
         raise Refused(
             f"priority {command.priority}: a workflow's priority is 0 or lower", "invalid"
         )
-    if found := refusals(command.definition):
+    # A live workflow of the same definition was let through already.
+    if msgspec.json.encode(command.definition) not in world.definitions and (
+        found := refusals(command.definition)
+    ):
         raise Refused("\n".join(found), "invalid")
 
 
@@ -137,17 +140,15 @@ def _submitted(world: World, event: WorkflowSubmitted) -> None:
     workflow = submission(event, world.position, world.at)
     unfold(world, workflow, known_definition(world, event.definition, event.preemptible))
     world.keys[known_key(event)] = (workflow.id, world.at)
+    world.key_order.append(known_key(event))
     _forget_old_keys(world)
     for stage in workflow.stages.values():
         world.touched[stage] = None
 
 
 def _forget_old_keys(world: World) -> None:
-    for key, (_, used_at) in world.keys.items():
-        if world.at - used_at > KEY_KEPT_MS:
-            del world.keys[key]
-        # One look at the oldest each time keeps the number bounded at constant cost.
-        return
+    while world.key_order and world.at - world.keys[world.key_order[0]][1] > KEY_KEPT_MS:
+        del world.keys[world.key_order.popleft()]
 
 
 def _started(world: World, event: WorkflowStarted) -> None:

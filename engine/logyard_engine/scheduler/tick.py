@@ -28,6 +28,7 @@ class Memory:
         self.by_node: dict[str, NodeClass] = {}
         self.classes: list[NodeClass] = []
         self.eligible: dict[int, list[NodeClass]] = {}
+        self.parked: dict[int, NeverFits] = {}
         self.full: set[tuple[int, int]] = set()
         """Pairs of shape and class in which no node had room for it at the last look."""
 
@@ -38,6 +39,7 @@ class Memory:
             self.by_node = classes_of(world)
             self.classes = list(dict.fromkeys(self.by_node.values()))
             self.eligible = {}
+            self.parked = {}
             self.full = set()
 
     def classes_for(self, shape: Shape) -> list[NodeClass]:
@@ -48,6 +50,14 @@ class Memory:
             found = [c for c in self.classes if not misfits(request, c.sample)]
             found.sort(key=lambda c: (surplus(request, c.sample), c.number))
             self.eligible[shape.id] = found
+        return found
+
+    def parked_for(self, shape: Shape) -> NeverFits:
+        """Why the shape could run on no class at all."""
+        found = self.parked.get(shape.id)
+        if found is None:
+            causes = {m for c in self.classes for m in misfits(shape.request, c.sample)}
+            found = self.parked[shape.id] = NeverFits(misfits=tuple(sorted(causes)))
         return found
 
 
@@ -110,8 +120,7 @@ class _Pass:
             return NoNodes()
         classes = self.memory.classes_for(shape)
         if not classes:
-            causes = {m for c in self.memory.classes for m in misfits(shape.request, c.sample)}
-            return NeverFits(misfits=tuple(sorted(causes)))
+            return self.memory.parked_for(shape)
         up = [found for found in classes if found.up]
         if not up:
             return NodesClosed()

@@ -13,8 +13,9 @@ from logyard_domain.settle import next_due
 from logyard_domain.work import Order
 from logyard_domain.world import World
 from logyard_engine.dispatch import Dispatch
-from logyard_engine.log.protocol import Log
+from logyard_engine.log.log import Log
 from logyard_engine.recovery import recover
+from logyard_engine.scheduler.tick import Memory
 from logyard_engine.simulation.nodes import Run, SimulatedNode, simulated_node
 from logyard_engine.turn import Asked, Engine, Receipt
 
@@ -49,7 +50,9 @@ class Yard:
         log: Log,
         nodes: Mapping[str, int] | None = None,
         script: Callable[[str], Run] = lambda _: Run(),
+        memory: Callable[[], Memory] = Memory,
     ) -> None:
+        self._memory = memory
         self.clock = VirtualClock()
         self.script = script
         self.nodes: dict[str, SimulatedNode] = {}
@@ -114,7 +117,6 @@ class Yard:
         """Let the nodes report; whether any had something to say."""
         said = False
         for node in list(self.nodes.values()):
-            self.dispatch.heard(node.facts.node)
             report = node.report()
             if report is not None:
                 said = True
@@ -131,13 +133,9 @@ class Yard:
             upcoming = self._next(end)
             if upcoming is None:
                 break
-            self.clock.ms = max(self.clock.ms, upcoming)
-            for node in self.nodes.values():
-                node.advance(self.clock.ms)
+            self._move(max(self.clock.ms, upcoming))
             self.turn(self._silent())
-        self.clock.ms = end
-        for node in self.nodes.values():
-            node.advance(end)
+        self._move(end)
         while self.reports():
             pass
         self.turn(self._silent())
@@ -175,11 +173,17 @@ class Yard:
     def _open(self, log: Log) -> None:
         world = recover(log)
         self.records = log.read(0, log.position) if log.position else []
-        self.engine = Engine(world, log)
+        self.engine = Engine(world, log, self._memory())
         self.dispatch = Dispatch(self.clock)
         self.dispatch.call = lambda function: function(self.world)
         self._delivers: dict[str, Callable[[list[Order]], None]] = {}
         self.ask(StartServer(version="simulated"), "server")
+
+    def _move(self, instant: int) -> None:
+        self.clock.ms = instant
+        for name, node in self.nodes.items():
+            self.dispatch.heard(name)
+            node.advance(instant)
 
     def _run(self, allocation: str) -> Run:
         return self.script(allocation)

@@ -1,0 +1,1 @@
+"""The log of a cluster: appended to by one writer, read by anybody, never changed."""
