@@ -67,8 +67,14 @@ class _RawBody(msgspec.Struct, frozen=True):
     chain: str = ""
 
 
+class _Fact(msgspec.Struct, frozen=True, gc=False):
+    at: int
+    event: AnyEvent
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(_Body)
+_fact_decoder = msgspec.json.Decoder(_Fact)
 _raw_decoder = msgspec.json.Decoder(_RawBody)
 _event_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
@@ -142,6 +148,19 @@ def decode(position: int, state: bytes) -> Record:
         body.event,
         body.chain,
     )
+
+
+def decode_fact(position: int, state: bytes) -> tuple[AnyEvent, int]:
+    """Event and instant of the record in `state`: what a replay needs of it, and faster.
+
+    Raises UnknownEvent or Damaged.
+    """
+    try:
+        fact = _fact_decoder.decode(state)
+    except msgspec.DecodeError:
+        record = _decode_old(position, state)
+        return record.event, record.at
+    return fact.event, fact.at
 
 
 def _decode_old(position: int, state: bytes) -> Record:

@@ -80,6 +80,7 @@ class _Allocation(msgspec.Struct, frozen=True):
     attempt: int
     node: str
     status: AllocationStatus
+    began: bool
     stopping: str
 
 
@@ -159,6 +160,7 @@ def restore(data: bytes) -> World:
         node_ = world.nodes[allocation.node]
         found = Allocation(allocation.id, stage, allocation.rank, allocation.attempt, node_)
         found.status, found.stopping = allocation.status, allocation.stopping
+        found.began = allocation.began
         world.allocations[found.id] = found
     for node_ in world.nodes.values():
         recount(world, node_)
@@ -215,6 +217,7 @@ def _allocation(allocation: Allocation) -> _Allocation:
         allocation.attempt,
         allocation.node.name,
         allocation.status,
+        allocation.began,
         allocation.stopping,
     )
 

@@ -168,7 +168,7 @@ class Workflow:
 class Allocation:
     """One attempt that holds resources of a node."""
 
-    __slots__ = ("attempt", "id", "node", "rank", "stage", "status", "stopping")
+    __slots__ = ("attempt", "began", "id", "node", "rank", "stage", "status", "stopping")
 
     def __init__(self, id: str, stage: Stage, rank: int, attempt: int, node: Node) -> None:
         self.id = id
@@ -177,6 +177,8 @@ class Allocation:
         self.attempt = attempt
         self.node = node
         self.status: AllocationStatus = "placed"
+        self.began = False
+        """Whether its start was reported."""
         self.stopping = ""
         """Why it is being stopped."""
 

@@ -117,15 +117,12 @@ class Loop:
 
     def stop(self) -> None:
         """Finish what is in the inbox, record the end of the term, and end the thread."""
-        if self._closed:
-            self._thread.join()
-            return
-        last = None if self.failure else self.offer(StopServer(), "server", "stop")
-        self._closed = True
-        self._inbox.put(None)
+        if not self._closed:
+            self._closed = True
+            self._inbox.put(_Request(Asked(StopServer(), "server", "stop")))
+            self._inbox.put(None)
         self._thread.join()
-        if last is not None and not last.done():
-            last.set_exception(Stopped(self._why()))
+        self._refuse_rest()
 
     def _run(self) -> None:
         try:

@@ -1,18 +1,19 @@
 """Restart: the newest usable snapshot, then the records after it, through the same `evolve`."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
 from logyard_domain import snapshot
-from logyard_domain.codec import decode
-from logyard_domain.evolve import replay
+from logyard_domain.codec import decode_fact
+from logyard_domain.evolve import evolve
 from logyard_domain.world import World
 from logyard_engine.log.log import Log
 from logyard_engine.snapshots import Snapshots
 
 PROGRESS_EVERY = 50_000
+FORGET_EVERY = 1_000
 
 
 def recover(
@@ -29,12 +30,14 @@ def recover(
     enabled = gc.isenabled()
     gc.disable()
     try:
-        for position, state in _after(log, world):
-            replay(world, decode(position, state))
-            world.touched.clear()
-            world.touched_nodes.clear()
-            if progress is not None and position % PROGRESS_EVERY == 0:
-                progress(position, log.position)
+        for position, state in log.read_states(world.position, None):
+            event, at = decode_fact(position, state)
+            evolve(world, event, at, position)
+            if position % FORGET_EVERY == 0:
+                _forget_scratch(world)
+                if progress is not None and position % PROGRESS_EVERY == 0:
+                    progress(position, log.position)
+        _forget_scratch(world)
     finally:
         if enabled:
             gc.enable()
@@ -47,8 +50,10 @@ def save(world: World, log: Log, snapshots: Snapshots) -> None:
     snapshots.save(world.position, log.chain, snapshot.FORMAT, snapshot.dump(world))
 
 
-def _after(log: Log, world: World) -> Iterator[tuple[int, bytes]]:
-    return log.read_states(world.position, None)
+def _forget_scratch(world: World) -> None:
+    """What settling left to do was done, and is in the log."""
+    world.touched.clear()
+    world.touched_nodes.clear()
 
 
 def _restored(log: Log, snapshots: Snapshots | None) -> World | None:

@@ -40,6 +40,7 @@ from logyard_engine.scheduler.tick import Memory
 from logyard_engine.simulation.nodes import Run
 from logyard_engine.simulation.yard import Yard, log_bytes
 from logyard_engine.turn import Asked
+from tests.engine.lives import follow_lives
 from tests.engine.work import flow, job, staged
 
 SEEDS = range(40)
@@ -220,6 +221,7 @@ def _judge(y: Yard, acknowledged: dict[str, str]) -> None:
     for node in y.nodes.values():
         assert set(node.runs.values()) <= {1}, "an attempt ran twice"
     _judge_room(y)
+    follow_lives(y.records)
 
 
 def _judge_room(y: Yard) -> None:

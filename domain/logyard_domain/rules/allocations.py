@@ -30,11 +30,7 @@ def report(world: World, command: Report, now: int) -> list[AnyEvent]:
     begun: set[str] = set()
     for began in command.began:
         allocation = _held(world, command.node, began.allocation)
-        if (
-            allocation is not None
-            and allocation.status == "placed"
-            and began.allocation not in begun
-        ):
+        if allocation is not None and not allocation.began and began.allocation not in begun:
             begun.add(began.allocation)
             events.append(
                 AllocationStarted(allocation=began.allocation, started_at=began.started_at)
@@ -45,7 +41,8 @@ def report(world: World, command: Report, now: int) -> list[AnyEvent]:
         if allocation is None or ended.allocation in over:
             continue
         over.add(ended.allocation)
-        if ended.started_at and allocation.status == "placed" and ended.allocation not in begun:
+        ran = ended.started_at or ended.outcome == "finished"
+        if ran and not allocation.began and ended.allocation not in begun:
             events.append(
                 AllocationStarted(allocation=ended.allocation, started_at=ended.started_at)
             )
@@ -105,6 +102,7 @@ def _placed(world: World, event: AllocationPlaced) -> None:
 
 def _started(world: World, event: AllocationStarted) -> None:
     allocation = world.allocations[event.allocation]
+    allocation.began = True
     if allocation.status == "placed":
         allocation.status = "started"
     stage = allocation.stage

@@ -46,7 +46,7 @@ def register_node(world: World, command: RegisterNode, now: int) -> list[AnyEven
         return [registered]
     events: list[AnyEvent] = []
     if node.status == "lost":
-        events.append(NodeReturned(node=node.name))
+        events += _returning(node)
     if registered != registration(node):
         events.append(registered)
     if command.incarnation != node.incarnation:
@@ -54,6 +54,16 @@ def register_node(world: World, command: RegisterNode, now: int) -> list[AnyEven
             why = f"node {node.name} started anew"
             events += lost(world, world.allocations[allocation], now, why)
     return events
+
+
+def _returning(node: Node) -> list[AnyEvent]:
+    """Back, and closed again where somebody had closed it before it was lost."""
+    why = "as before it was lost"
+    if node.before == "cordoned":
+        return [NodeReturned(node=node.name), NodeCordoned(node=node.name, reason=why)]
+    if node.before in ("draining", "drained"):
+        return [NodeReturned(node=node.name), NodeDraining(node=node.name, reason=why)]
+    return [NodeReturned(node=node.name)]
 
 
 def cordon_node(world: World, command: CordonNode) -> list[AnyEvent]:
@@ -181,8 +191,7 @@ def _lost(world: World, event: NodeLost) -> None:
 
 
 def _returned(world: World, event: NodeReturned) -> None:
-    # Somebody may have closed it before it was lost; that still holds.
-    _status(world, event.node, world.nodes[event.node].before)
+    _status(world, event.node, "up")
 
 
 def _removed(world: World, event: NodeRemoved) -> None:

@@ -150,6 +150,11 @@ class PostgresRecorder(PostgresAggregateRecorder):
     def select_states(
         self, cluster: str, after: int, upto: int, limit: int
     ) -> list[tuple[int, bytes]]:
+        # A table without statistics (a new one) is sorted whole unless both ends are near.
+        near = min(upto, after + limit)
+        rows = self._rows(self._select, (cluster, after, near, limit))
+        if rows or near == upto:
+            return rows
         return self._rows(self._select, (cluster, after, upto, limit))
 
     @retry((InterfaceError, OperationalError), max_attempts=2)

@@ -15,6 +15,7 @@ from logyard_domain import codec
 from logyard_domain.events import AnyEvent
 from logyard_domain.records import Entry, Record
 from logyard_engine.log.log import AppendFailed, CannotOpen, Fenced, InDoubt, ReadFailed
+from logyard_engine.log.verify import follow
 
 PAGE_ROWS = 5_000
 END = 2**63 - 1
@@ -43,7 +44,9 @@ class Recorder(Protocol):
     def select_states(
         self, cluster: str, after: int, upto: int, limit: int
     ) -> list[tuple[int, bytes]]:
-        """At most `limit` rows with `after` < position <= `upto`, in order."""
+        """At most `limit` rows with `after` < position <= `upto`, in order: the first ones, and
+        none only when there are none.
+        """
         ...
 
     def last_states(self, cluster: str, limit: int) -> list[tuple[int, bytes]]:
@@ -68,7 +71,7 @@ class RecordedReader:
         last = recorder.last_states(cluster, 1)
         if last:
             self.position = last[0][0]
-            self.chain = codec.chain_of(last[0][1])
+            self.chain = _chain_said(last[0][1])
 
     def read(self, after: int, limit: int) -> list[Record]:
         records: list[Record] = []
@@ -126,7 +129,7 @@ class RecordedLog(RecordedReader):
         chain = self.chain
         tags: list[str] = []
         for position, state in enumerate(states, self.position + 1):
-            chain = codec.checked(position, state, chain)
+            chain = follow(position, state, chain)
             record = codec.decode(position, state)
             if record.cluster != self.cluster:
                 raise codec.Damaged(
@@ -234,12 +237,20 @@ def _check_head(rows: Sequence[tuple[int, bytes]]) -> None:
     if len(rows) == 1:
         if position != 1:
             raise codec.Damaged(position - 1, f"missing; position {position} is there")
-        codec.checked(position, state, codec.GENESIS)
+        follow(position, state, codec.GENESIS)
         return
     before, state_before = rows[0]
     if before != position - 1:
         raise codec.Damaged(before + 1, f"missing; the next record has position {position}")
-    codec.checked(position, state, codec.chain_of(state_before))
+    follow(position, state, _chain_said(state_before))
+
+
+def _chain_said(state: bytes) -> str:
+    """The chain of a record that may be damaged: such a one can be opened for reading."""
+    try:
+        return codec.chain_of(state)
+    except UnicodeDecodeError:
+        return ""
 
 
 def _said(trouble: BaseException) -> str:

@@ -56,6 +56,7 @@ class Pool(SQLiteConnectionPool):
         except sqlite3.Error as trouble:
             connection.close()
             raise OperationalError(trouble) from trouble
+        connection.row_factory = sqlite3.Row
         return SQLiteConnection(sqlite_conn=connection, max_age=self.max_age)
 
 
@@ -142,6 +143,7 @@ class SQLiteRecorder(SQLiteAggregateRecorder):
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[int, bytes]]:
         with self.datastore.transaction(commit=False) as cursor:
+            cursor.sqlite_cursor.row_factory = None
             cursor.execute(statement, values)
             rows: list[tuple[int, bytes]] = cursor.fetchall()
         return rows
