@@ -12,7 +12,7 @@ from the old object to the new one, chosen by its tag.
 """
 
 import hashlib
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +25,7 @@ from logyard_domain.records import Entry, Record
 GENESIS = "A" * 32
 CHAIN_CHARS = 32
 _MEMBER = b',"chain":"'
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _TAIL = len(_MEMBER) + CHAIN_CHARS + 2
 
 UPCASTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -49,7 +50,7 @@ class Damaged(Exception):
         self.what = what
 
 
-class _Body(msgspec.Struct, frozen=True):
+class _Body(msgspec.Struct, frozen=True, gc=False):
     at: int
     cluster: str
     actor: str
@@ -79,10 +80,10 @@ _raw_decoder = msgspec.json.Decoder(_RawBody)
 _event_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
-def link(chain: str, body: bytes) -> str:
+def link(chain: bytes, body: bytes) -> bytes:
     """The chain of a record whose unchained bytes are `body`, after a record with `chain`."""
-    digest = hashlib.sha256(chain.encode() + body).digest()[:24]
-    return urlsafe_b64encode(digest).decode()
+    digest = hashlib.sha256(chain + body).digest()[:24]
+    return b2a_base64(digest, newline=False).translate(_URL_SAFE)
 
 
 def encode(
@@ -91,23 +92,15 @@ def encode(
     """Bytes and records of `entries`, placed after position `after`, whose record has `chain`."""
     states: list[bytes] = []
     records: list[Record] = []
+    linked = chain.encode()
     for position, entry in enumerate(entries, after + 1):
+        at, actor, cause, event = entry.at, entry.actor, entry.cause, entry.event
         # The empty chain member is cut off: what is hashed is the object up to it.
-        body = _encoder.encode(_Body(entry.at, cluster, entry.actor, entry.cause, entry.event))
-        body = body[:-12]
-        chain = link(chain, body)
-        states.append(body + _MEMBER + chain.encode() + b'"}')
-        records.append(
-            Record(
-                Position(position),
-                entry.at,
-                cluster,
-                entry.actor,
-                entry.cause,
-                entry.event,
-                chain,
-            )
-        )
+        body = _encoder.encode(_Body(at, cluster, actor, cause, event))[:-12]
+        linked = link(linked, body)
+        states.append(b'%b,"chain":"%b"}' % (body, linked))
+        place = Position(position)
+        records.append(Record(place, at, cluster, actor, cause, event, linked.decode()))
     return states, records
 
 
@@ -122,15 +115,16 @@ def checked(position: int, state: bytes, chain: str) -> str:
     Raises Damaged where the bytes were changed, or the record before them was changed, moved or
     removed.
     """
-    if state[-_TAIL : -_TAIL + len(_MEMBER)] != _MEMBER:
+    # The two bytes after the chain are not part of what it is a hash of.
+    if state[-_TAIL : -_TAIL + len(_MEMBER)] != _MEMBER or not state.endswith(b'"}'):
         raise Damaged(position, "these bytes are no record")
-    found = chain_of(state)
-    if link(chain, state[:-_TAIL]) != found:
+    found = link(chain.encode(), state[:-_TAIL])
+    if found != state[-CHAIN_CHARS - 2 : -2]:
         raise Damaged(
             position,
             "the chain does not hold: this record or its place was changed after it was written",
         )
-    return found
+    return found.decode()
 
 
 def decode(position: int, state: bytes) -> Record:

@@ -15,7 +15,6 @@ from logyard_domain import codec
 from logyard_domain.events import AnyEvent
 from logyard_domain.records import Entry, Record
 from logyard_engine.log.log import AppendFailed, CannotOpen, Fenced, InDoubt, ReadFailed
-from logyard_engine.log.verify import follow
 
 PAGE_ROWS = 5_000
 END = 2**63 - 1
@@ -129,7 +128,7 @@ class RecordedLog(RecordedReader):
         chain = self.chain
         tags: list[str] = []
         for position, state in enumerate(states, self.position + 1):
-            chain = follow(position, state, chain)
+            chain = codec.checked(position, state, chain)
             record = codec.decode(position, state)
             if record.cluster != self.cluster:
                 raise codec.Damaged(
@@ -237,12 +236,12 @@ def _check_head(rows: Sequence[tuple[int, bytes]]) -> None:
     if len(rows) == 1:
         if position != 1:
             raise codec.Damaged(position - 1, f"missing; position {position} is there")
-        follow(position, state, codec.GENESIS)
+        codec.checked(position, state, codec.GENESIS)
         return
     before, state_before = rows[0]
     if before != position - 1:
         raise codec.Damaged(before + 1, f"missing; the next record has position {position}")
-    follow(position, state, _chain_said(state_before))
+    codec.checked(position, state, _chain_said(state_before))
 
 
 def _chain_said(state: bytes) -> str:
