@@ -6,7 +6,6 @@ of ``#1`` can never be taken for ``#2``.
 """
 
 import hashlib
-from base64 import b32encode
 from typing import NewType
 
 Millis = NewType("Millis", int)
@@ -20,17 +19,23 @@ AllocationId = NewType("AllocationId", str)
 NodeName = NewType("NodeName", str)
 ShapeId = NewType("ShapeId", int)
 
-WORKFLOW_ID_CHARS = 10
+_ID_BITS = 50
+_ID_STEP = 0x2545F4914F6CD
+"""Odd, so that multiplying by it maps the numbers below 2^50 one to one."""
+_ID_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 
 
-def workflow_id(cluster: str, key: str, salt: int = 0) -> WorkflowId:
-    """The id that a start request with this idempotency key gets: made of the request, no dice.
+def workflow_id(cluster: str, position: int) -> WorkflowId:
+    """The id of the workflow that is submitted at this position of the cluster's log.
 
-    `salt` is raised only when another key already has the id (2^-50 for a pair of keys).
+    No dice: it follows from the log, differs for all positions of a cluster, and looks unlike its
+    neighbours, so that a mistyped one is not somebody else's.
     """
-    seed = f"{cluster}\n{key}\n{salt}".encode()
-    digest = b32encode(hashlib.sha256(seed).digest()).decode().lower()
-    return WorkflowId("wf-" + digest[:WORKFLOW_ID_CHARS])
+    start = int.from_bytes(hashlib.sha256(cluster.encode()).digest()[:7])
+    number = (position * _ID_STEP + start) % (1 << _ID_BITS)
+    return WorkflowId(
+        "wf-" + "".join(_ID_LETTERS[number >> shift & 31] for shift in range(0, _ID_BITS, 5))
+    )
 
 
 def allocation_id(workflow: str, stage: str, rank: int, attempt: int) -> AllocationId:

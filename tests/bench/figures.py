@@ -12,8 +12,8 @@ from rich.table import Table
 class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
     """One measured quantity: the median of its runs, the floor beside it, and the target.
 
-    `target` reads ``>= 0.5`` and is about the ratio where there is a floor, else about the value. `met`
-    is absent where there is no target.
+    `target` reads ``>= 0.5`` and is about the ratio where there is a floor, else about the value.
+    `met` is absent where there is no target.
     """
 
     bench: str
@@ -39,7 +39,9 @@ def figure(
     target: str | None = None,
     note: str = "",
 ) -> Figure:
-    """Judge runs. With floors (one for each run, measured beside it) the ratio is the median of the pairs."""
+    """Judge runs. With floors (one for each run, measured beside it) the ratio is the median of
+    the pairs.
+    """
     value = statistics.median(runs)
     floor = statistics.median(floors) if floors else None
     ratio = (

@@ -1,5 +1,223 @@
 """throughput, latency, chain, submit, footprint: a real server with a real node."""
 
-from tests.bench.figures import Bench
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-BENCHES: dict[str, Bench] = {}
+from tests.bench.figures import Bench, Figure, figure
+from tests.bench.floors import spawns_per_second
+from tests.services.server import YardServer, until
+
+RANKS = 5_000
+SUBMITTERS = 4
+ONE = "version: v4\njobs:\n  a:\n    command: ['true']\n"
+
+
+@contextmanager
+def server(**settings: Any) -> Iterator[YardServer]:
+    """A server on a fresh folder, stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix="logyard-bench-") as folder:
+        flags = {name.replace("_", "-"): value for name, value in settings.items()}
+        one = YardServer(Path(folder), flags).start()
+        try:
+            yield one
+        finally:
+            one.stop()
+
+
+class Watch:
+    """The event stream, read as it comes."""
+
+    def __init__(self, one: YardServer, types: str) -> None:
+        self._connection, self._response = one.open(
+            "GET", f"/v4/events?after={_position(one)}&type={types}", timeout=300
+        )
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for line in self._response:
+            if line.startswith(b"data:"):
+                yield json.loads(line[5:])
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def until(self, tag: str, count: int = 1) -> float:
+        """Wait for the count-th event with this tag; the clock when it was read."""
+        for event in self:
+            if event["type"] == f"logyard.{tag}":
+                count -= 1
+                if not count:
+                    return time.perf_counter()
+        raise AssertionError(f"the stream ended before {tag}")
+
+
+def throughput() -> Iterator[Figure]:
+    """One array of 5,000 `true` on one node with 2 cores."""
+    text = ONE + f"    task-array: {{start: 1, end: {RANKS}}}\n"
+    runs: list[float] = []
+    floors: list[float] = []
+    sizes: list[float] = []
+    for _ in range(3):
+        with server(node_cores=2) as one:
+            warm = Watch(one, "workflow")
+            one.submit(ONE)
+            warm.until("workflow.finished")
+            warm.close()
+            before = _log_bytes(one)
+            floors.append(spawns_per_second())
+            watch = Watch(one, "workflow")
+            began = time.perf_counter()
+            one.submit(text)
+            runs.append(RANKS / (watch.until("workflow.finished") - began))
+            watch.close()
+            sizes.append((_log_bytes(one) - before) / RANKS)
+    yield figure("throughput", "jobs/s", runs, floors=floors, target=">= 0.5")
+    yield figure("footprint log", "bytes per rank", sizes, note="of a 5,000-rank array")
+
+
+def latency() -> Iterator[Figure]:
+    """Submit to running on an idle yard."""
+    times: list[float] = []
+    with server(node_cores=2) as one:
+        watch = Watch(one, "allocation.started")
+        stream = iter(watch)
+        for number in range(210):
+            began = time.perf_counter()
+            one.submit(ONE, name=f"l{number}")
+            next(stream)
+            times.append((time.perf_counter() - began) * 1_000)
+        watch.close()
+    times = sorted(times[10:])
+    median, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]
+    yield figure("latency", "ms", [median], target="< 10", note=f"p99 {p99:.1f} ms of 200")
+
+
+def chain() -> Iterator[Figure]:
+    """100 dependent steps."""
+    jobs = [f"  j{n}:\n    command: ['true']\n" for n in range(100)]
+    links = ["", *(f"    depends-on: [{{name: j{n}}}]\n" for n in range(99))]
+    text = "version: v4\njobs:\n" + "".join(
+        job + link for job, link in zip(jobs, links, strict=True)
+    )
+    runs: list[float] = []
+    with server(node_cores=2) as one:
+        for _ in range(5):
+            watch = Watch(one, "workflow")
+            began = time.perf_counter()
+            one.submit(text)
+            runs.append((watch.until("workflow.finished") - began) * 10)
+            watch.close()
+    yield figure("chain", "ms per step", runs, target="< 5")
+
+
+def submit() -> Iterator[Figure]:
+    """1,000 one-job workflows over the API, until all are done."""
+    runs: list[float] = []
+    for _ in range(3):
+        with server(node_cores=2) as one:
+            watch = Watch(one, "workflow.finished")
+            began = time.perf_counter()
+            submitting = ThreadPoolExecutor(1).submit(_flood, one, 1_000)
+            runs.append(1_000 / (watch.until("workflow.finished", 1_000) - began))
+            submitting.result()
+            watch.close()
+    yield figure("submit", "workflows/s", runs, target=">= 300")
+
+
+def footprint() -> Iterator[Figure]:
+    """Memory: idle, and for each workflow that waits."""
+    with server(node_cores=2) as one:
+        assert one.process is not None
+        pid = one.process.pid
+        idle = _memory(pid)
+        yield figure("footprint idle server", "MiB", [idle / 2**20])
+        for child in _children(pid):
+            yield figure("footprint idle keeper", "MiB", [_memory(child) / 2**20])
+        one.ask("POST", f"/v4/nodes/{one.get('/v4/nodes')['nodes'][0]['id']}:cordon", {})
+        _flood(one, 1_000)
+        until(lambda: one.get("/v4/queue")["position"] >= _position(one))
+        before = _memory(pid)
+        _flood(one, 10_000, start=1_000)
+        until(lambda: one.get("/v4/queue")["position"] >= _position(one))
+        used = (_memory(pid) - before) / 10_000
+        yield figure("footprint pending", "KiB per workflow", [used / 1024], target="< 8")
+    with server(nodes=0) as one, tempfile.TemporaryDirectory() as folder:
+        agent = subprocess.Popen(
+            [sys.executable, "-m", "logyard", "substrate", "--server", one.url,
+             "--folder", folder, "--name", "far"],
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            until(lambda: one.get("/v4/nodes")["nodes"])
+            yield figure("footprint idle substrate", "MiB", [_memory(agent.pid) / 2**20])
+        finally:
+            agent.terminate()
+            agent.wait()
+
+
+def _flood(one: YardServer, count: int, start: int = 0) -> None:
+    def some(first: int) -> None:
+        parts = urlsplit(one.url)
+        connection = HTTPConnection(parts.hostname or "", parts.port or 0, timeout=60)
+        for number in range(first, start + count, SUBMITTERS):
+            body = json.dumps({"name": f"w{number}", "rawSpecification": ONE}).encode()
+            connection.request("POST", "/v4/workflows", body)
+            response = connection.getresponse()
+            answer = response.read()
+            assert response.status == 200, answer
+        connection.close()
+
+    with ThreadPoolExecutor(SUBMITTERS) as pool:
+        list(pool.map(some, range(start, start + SUBMITTERS)))
+
+
+def _position(one: YardServer) -> int:
+    return one.ask("GET", "/v4/nodes").position
+
+
+def _log_bytes(one: YardServer) -> int:
+    return sum(p.stat().st_size for p in (one.folder / "data").glob("log.sqlite*"))
+
+
+def _memory(pid: int) -> int:
+    """Proportional set size in bytes."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"process {pid} tells no memory")
+
+
+def _children(pid: int) -> list[int]:
+    """Keepers of the embedded nodes: they detach, so they are found by their working folder."""
+    found: list[int] = []
+    base = Path(os.readlink(f"/proc/{pid}/cwd"))
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != pid:
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"keeper" in words and b"logyard-bench-" in words:
+                found.append(int(entry.name))
+    assert base
+    return found
+
+
+BENCHES: dict[str, Bench] = {
+    "throughput": throughput,
+    "latency": latency,
+    "chain": chain,
+    "submit": submit,
+    "footprint": footprint,
+}

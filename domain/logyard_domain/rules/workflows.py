@@ -35,14 +35,9 @@ def submit_workflow(world: World, command: SubmitWorkflow) -> list[AnyEvent]:
     if known_key(command) in world.keys:
         return []
     _check(world, command)
-    salt = 0
-    id = workflow_id(world.cluster, known_key(command), salt)
-    while id in world.workflows or id in world.cleanups:
-        salt += 1
-        id = workflow_id(world.cluster, known_key(command), salt)
     return [
         WorkflowSubmitted(
-            workflow=id,
+            workflow=workflow_id(world.cluster, world.position + 1),
             name=command.name,
             key=command.key,
             organization=command.organization,

@@ -1,0 +1,1 @@
+"""Where rows live: the same folds over memory, SQLite and PostgreSQL."""

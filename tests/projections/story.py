@@ -1,0 +1,277 @@
+"""Logs for tests: the real rules and the real scheduler, driven by a seed."""
+
+from collections.abc import Iterable
+from random import Random
+
+from logyard_domain.codec import GENESIS, encode
+from logyard_domain.commands import (
+    AnyCommand,
+    Began,
+    CordonNode,
+    DeclareLost,
+    DrainNode,
+    Ended,
+    Refused,
+    RegisterNode,
+    Report,
+    SetConfig,
+    StartServer,
+    StopWorkflow,
+    SubmitWorkflow,
+    UncordonNode,
+)
+from logyard_domain.decide import decide
+from logyard_domain.definition import (
+    Cpu,
+    Dependency,
+    Job,
+    Memory,
+    Mount,
+    Policy,
+    Resource,
+    Retry,
+    TaskArray,
+    Transfer,
+    Uri,
+    Volume,
+    Workflow,
+)
+from logyard_domain.events import AnyEvent, Outcome
+from logyard_domain.evolve import evolve
+from logyard_domain.identifiers import Millis
+from logyard_domain.records import Entry, Record
+from logyard_domain.resources import Capacity
+from logyard_domain.settle import settle
+from logyard_domain.world import World
+from logyard_engine.scheduler.tick import Memory as TickMemory
+from logyard_engine.scheduler.tick import tick
+
+START_MS = 1_800_000_000_000
+GIB = 1 << 30
+
+
+class Story:
+    """A cluster that is told what to do; `records` is its log, `world` what rules make of it."""
+
+    def __init__(self) -> None:
+        self.world = World("test")
+        self.at = START_MS
+        self.records: list[Record] = []
+        self._memory = TickMemory()
+        self._entries: list[Entry] = []
+        self._chain = GENESIS
+        self.turn(StartServer(version="test"))
+
+    def pass_time(self, ms: int) -> None:
+        """Let the clock go on."""
+        self.at += ms
+
+    def turn(self, *commands: AnyCommand) -> None:
+        """One turn of the engine: commands, what follows, one tick."""
+        before = self.world.position
+        for command in commands:
+            try:
+                events = decide(self.world, command, self.at)
+            except Refused:
+                continue
+            self._apply(events, "user:ana")
+        self._apply(settle(self.world, self.at), "engine")
+        self._apply(tick(self.world, self._memory), "scheduler")
+        _, records = encode(self._entries, "test", before, self._chain)
+        self._entries.clear()
+        if records:
+            self._chain = records[-1].chain
+            self.records += records
+
+    def node(
+        self,
+        name: str,
+        cores: int,
+        *,
+        memory: int = 64 * GIB,
+        gpus: int = 0,
+        incarnation: str = "1",
+    ) -> None:
+        """A node registers."""
+        devices = {"nvidia.com/gpu": gpus} if gpus else {}
+        capacity = Capacity(cores=cores, memory=memory, devices=devices)
+        self.turn(
+            RegisterNode(
+                node=name,
+                capacity=capacity,
+                incarnation=incarnation,
+                storage="shared",
+                features=("mounts",),
+                annotations={"arch": "x86"},
+            )
+        )
+
+    def submit(
+        self,
+        key: str,
+        definition: Workflow,
+        *,
+        user: str = "ana",
+        group: str = "chem",
+        priority: int = 0,
+    ) -> str:
+        """A user starts a workflow; its id."""
+        command = SubmitWorkflow(
+            key=key,
+            name=f"flow {key}",
+            definition=definition,
+            source=f"# {key}",
+            user=user,
+            group=group,
+            priority=priority,
+        )
+        self.turn(command)
+        return self.world.keys[f"{user}/{key}"][0]
+
+    def running(self) -> list[str]:
+        """Allocations that run."""
+        return [name for name, one in self.world.allocations.items() if one.status != "placed"]
+
+    def placed(self) -> list[str]:
+        """Allocations that did not begin yet."""
+        return [name for name, one in self.world.allocations.items() if one.status == "placed"]
+
+    def begin(self, *names: str) -> None:
+        """Nodes report that these run."""
+        for name in names:
+            node = self.world.allocations[name].node.name
+            self.turn(Report(node=node, began=(Began(name, self.at),)))
+
+    def end(self, *names: str, outcome: Outcome = "finished", run_ms: int = 1000) -> None:
+        """Nodes report that these are over."""
+        for name in names:
+            code = 0 if outcome == "finished" else 1 if outcome == "failed" else None
+            ended = Ended(name, outcome, exit_code=code, run_ms=run_ms, cpu_ms=run_ms // 2)
+            self.turn(Report(node=self.world.allocations[name].node.name, ended=(ended,)))
+
+    def _apply(self, events: Iterable[AnyEvent], actor: str) -> None:
+        for event in events:
+            evolve(self.world, event, self.at, self.world.position + 1)
+            self._entries.append(Entry(event, Millis(self.at), actor, f"@{self.world.position}"))
+
+
+def job(
+    *needs: str,
+    cores: int = 1,
+    memory: int = GIB,
+    gpus: int = 0,
+    ranks: int = 0,
+    at_once: int = 0,
+    retries: int = 0,
+    mounts: tuple[str, ...] = (),
+) -> Job:
+    """A job that needs others."""
+    return Job(
+        command=("true",),
+        depends_on=tuple(Dependency(name=name) for name in needs),
+        resource=Resource(
+            cpu=Cpu(cores=cores),
+            memory=Memory(size_bytes=memory),
+            devices={"nvidia.com/gpu": gpus} if gpus else {},
+        ),
+        task_array=TaskArray(start=1, end=ranks, concurrency=at_once) if ranks else None,
+        policy=Policy(
+            timeout_ms=600_000,
+            retry=Retry(attempts=retries, backoff_ms=2_000) if retries else None,
+        ),
+        mounts={f"/{key}": Mount(volume=key) for key in mounts},
+    )
+
+
+def simple_flow() -> Workflow:
+    """One job that needs a core."""
+    return Workflow(jobs={"only": job()})
+
+
+def simple() -> Story:
+    """One node runs one job to its end."""
+    story = Story()
+    story.node("n1", 1)
+    story.submit("k", simple_flow())
+    story.begin(*story.placed())
+    story.pass_time(1_000)
+    story.end(*story.running())
+    return story
+
+
+def random_story(seed: int, turns: int = 60) -> Story:
+    """A log in which everything happens that can, in an order that the seed decides."""
+    dice = Random(seed)
+    story = Story()
+    story.turn(SetConfig(values={"workflow.lostRetries": 2}))
+    for number in range(dice.randint(0, 3)):
+        story.node(f"n{number}", dice.choice((1, 2, 4)), gpus=dice.choice((0, 0, 1)))
+    for turn in range(turns):
+        story.pass_time(dice.choice((0, 1, 40, 900, 5_000, 70_000)))
+        _happening(dice, story, turn)
+    return story
+
+
+def _happening(dice: Random, story: Story, turn: int) -> None:
+    world = story.world
+    chance = dice.random()
+    if chance < 0.2:
+        story.submit(
+            f"k{turn}",
+            _definition(dice),
+            user=dice.choice(("ana", "bo")),
+            group=dice.choice(("chem", "bio")),
+            priority=dice.choice((0, 0, -1)),
+        )
+    elif chance < 0.5 and world.allocations:
+        _reports(dice, story)
+    elif chance < 0.85 and world.allocations:
+        name = dice.choice(list(world.allocations))
+        outcomes: tuple[Outcome, ...] = ("finished", "finished", "finished", "failed", "timeout")
+        stopping = world.allocations[name].status == "stopping"
+        story.end(name, outcome="canceled" if stopping else dice.choice(outcomes))
+    elif chance < 0.88 and world.workflows:
+        story.turn(StopWorkflow(workflow=dice.choice(list(world.workflows)), reason="enough"))
+    elif chance < 0.97 and world.nodes:
+        name = dice.choice(list(world.nodes))
+        story.turn(
+            dice.choice(
+                (
+                    CordonNode(node=name, reason="disk"),
+                    UncordonNode(node=name),
+                    DrainNode(node=name, reason="firmware", evict=dice.random() < 0.5),
+                    DeclareLost(node=name, silent_ms=60_000),
+                )
+            )
+        )
+    else:
+        name = f"n{dice.randint(0, 4)}"
+        story.node(name, dice.choice((1, 2, 4)), incarnation=str(dice.randint(1, 2)))
+
+
+def _reports(dice: Random, story: Story) -> None:
+    for name in [one for one in story.placed() if dice.random() < 0.6]:
+        if name in story.world.allocations:
+            story.begin(name)
+
+
+def _definition(dice: Random) -> Workflow:
+    jobs = {
+        "prepare": job(mounts=("data",) if dice.random() < 0.3 else ()),
+        "render": job(
+            "prepare",
+            ranks=dice.randint(1, 6),
+            at_once=dice.choice((0, 1, 2)),
+            retries=dice.choice((0, 1)),
+        ),
+        "assemble": job("render", cores=dice.choice((1, 2, 3)), gpus=dice.choice((0, 0, 1, 4))),
+    }
+    volume = Volume(
+        ingress=(Transfer(source=Uri(uri="file://note"), destination=Uri(uri="file://in/note")),)
+    )
+    mounted = bool(jobs["prepare"].mounts)
+    return Workflow(
+        jobs=jobs,
+        volumes={"data": volume} if mounted else {},
+        files={"note": "hello"} if mounted else {},
+    )

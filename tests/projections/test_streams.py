@@ -1,0 +1,171 @@
+"""Records as CloudEvents, what they belong to, and their sentences."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from logyard_domain import codec
+from logyard_domain.events import AnyEvent
+from logyard_domain.resources import Request
+from logyard_projections.answers.sentences import text, what
+from logyard_projections.answers.streams import Belongings, cloud_event, positions_of, subject_of
+from logyard_projections.answers.words import size, wants
+from logyard_projections.instants import lasting, rfc3339
+from logyard_projections.streams import workflow_of
+from tests.projections.conftest import Open
+from tests.projections.story import random_story, simple
+
+
+def test_a_record_as_a_cloud_event() -> None:
+    story = simple()
+    record = next(r for r in story.records if codec.tag_of(r.event) == "allocation.placed")
+    told = msgspec.json.decode(msgspec.json.encode(cloud_event(record)))
+    name = getattr(record.event, "allocation", "")
+    assert told == {
+        "specversion": "1.0",
+        "id": str(record.position),
+        "source": "/clusters/test",
+        "type": "logyard.allocation.placed",
+        "subject": name,
+        "time": "2027-01-15T08:00:00.000Z",
+        "datacontenttype": "application/json",
+        "data": {"type": "allocation.placed", "allocation": name, "node": "n1"},
+        "logyardposition": record.position,
+        "logyardactor": record.actor,
+        "logyardcause": record.cause,
+        "logyardchain": record.chain,
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_record_knows_its_workflow_group_and_node(open_runner: Open, seed: int) -> None:
+    story = random_story(seed)
+    runner = open_runner()
+    runner.apply(story.records)
+    learned, late = Belongings(), Belongings()
+    groups = {
+        getattr(r.event, "workflow", ""): getattr(r.event, "group", "")
+        for r in story.records
+        if codec.tag_of(r.event) == "workflow.submitted"
+    }
+    placed: set[str] = set()
+    with runner.read() as view:
+        for record in story.records:
+            belonging = learned.of(record, view)
+            if belonging.workflow:
+                assert belonging.group == groups[belonging.workflow]
+            if codec.tag_of(record.event) == "allocation.placed":
+                placed.add(subject_of(record.event))
+            if codec.tag_of(record.event) == "allocation.ended":
+                assert belonging.node
+        # Somebody who comes late asks the view for what he did not see.
+        for record in story.records[len(story.records) // 2 :]:
+            belonging = late.of(record, view)
+            assert belonging.group == groups.get(belonging.workflow, "")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_records_of_a_workflow_are_found(open_runner: Open, seed: int) -> None:
+    story = random_story(seed, 90)
+    runner = open_runner()
+    for start in range(0, len(story.records), 17):
+        runner.apply(story.records[start : start + 17])
+    mine: dict[str, list[int]] = {}
+    for record in story.records:
+        workflow = workflow_of(record.event)
+        if workflow:
+            mine.setdefault(workflow, []).append(record.position)
+    with runner.read() as view:
+        for workflow, positions in mine.items():
+            assert positions_of(view, workflow) == positions
+            assert positions_of(view, workflow, newest_first=True) == positions[::-1]
+            middle = positions[len(positions) // 2]
+            later = [position for position in positions if position > middle]
+            assert positions_of(view, workflow, middle, 2) == later[:2]
+            earlier = [position for position in positions if position < middle][::-1]
+            assert positions_of(view, workflow, middle, 3, newest_first=True) == earlier[:3]
+        assert positions_of(view, "wf-none") == []
+
+
+def test_every_event_has_a_sentence(open_runner: Open) -> None:
+    tags: set[str] = set()
+    for seed in range(12):
+        story = random_story(seed, 80)
+        for record in story.records:
+            assert text(record.event).strip()
+            assert what(record.event).strip()
+            assert subject_of(record.event)
+            tags.add(codec.tag_of(record.event))
+    assert len(tags) > 25
+    runner = open_runner()
+    runner.apply(simple().records)
+    with runner.read() as view:
+        assert [text(r.event, view) for r in simple().records if workflow_of(r.event)] == [
+            "submitted by ana (group chem)",
+            "ready: what it needs is there (shape 1)",
+            "placed on n1",
+            "runs",
+            "started",
+            "started",
+            "finished (ran 1.0s)",
+            "finished",
+            "finished",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("event", "sentence"),
+    [
+        (
+            b'{"type":"allocation.ended","allocation":"wf-a/b/1#2","outcome":"failed","exit_code":3,'
+            b'"run_ms":61000,"peak_bytes":1073741824,"error":"no such file"}',
+            "failed (exit code 3, ran 1m 1s, peak 1GiB): no such file",
+        ),
+        (b'{"type":"node.lost","node":"n1","silent_ms":61000}', "lost: silent for 1m 1s"),
+        (
+            b'{"type":"allocation.requeued","allocation":"wf-a/b/1#2","not_before":1,"reason":"lost"}',
+            "requeued as attempt 2: lost",
+        ),
+        (
+            b'{"type":"workflow.failed","workflow":"w","stage":"b","error":"b[1] timed out"}',
+            "failed in b: b[1] timed out",
+        ),
+    ],
+)
+def test_sentences(event: bytes, sentence: str) -> None:
+    found: AnyEvent = codec.decode_event(event)
+    assert text(found) == sentence
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        0,
+        1,
+        951_782_399_999,
+        951_782_400_000,
+        1_709_164_800_000,
+        1_800_000_000_123,
+        4_107_542_400_000,
+    ],
+)
+def test_instants_are_those_of_the_calendar(at: int) -> None:
+    moment = datetime.fromtimestamp(at // 1000, UTC)
+    assert rfc3339(at) == f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1000:03d}Z"
+
+
+def test_every_day_of_a_leap_cycle() -> None:
+    for day in range(0, 4 * 366, 1):
+        at = day * 86_400_000 + 1_672_531_200_000
+        assert rfc3339(at)[:10] == datetime.fromtimestamp(at // 1000, UTC).strftime("%Y-%m-%d")
+
+
+def test_sizes_and_lengths_for_people() -> None:
+    found = [lasting(ms) for ms in (0, 340, 1_200, 12_345, 192_000, 7_800_000, 273_600_000)]
+    assert found == ["0ms", "340ms", "1.2s", "12s", "3m 12s", "2h 10m", "3d 4h"]
+    assert [size(n) for n in (60 << 30, 3 << 29, 1536, 10**9)] == ["60GiB", "1.5GiB", "1536", "1GB"]
+    request = Request(cores=8, memory=60 << 30, devices=(("nvidia.com/gpu", 1),))
+    assert wants(request) == "8 cpu, 60GiB, 1 gpu"
+    assert wants(Request(cores=32, nodes=4)) == "4 x (32 cpu)"
+    assert wants(Request(cores=0)) == "no resources"
