@@ -1,0 +1,1 @@
+"""`logyard workflow`: one module a verb or a few that ask alike."""

@@ -1,0 +1,52 @@
+"""`logyard workflow why`: why something waits, runs or ended, and what that rests on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from logyard_api.cli import output
+from logyard_api.cli.client import segment
+from logyard_api.cli.session import Session, asks
+from logyard_api.cli.units import count
+from logyard_api.cli.workflow import references
+
+WIDTH_MAX = 100
+"""Columns beyond which the positions no longer stand below each other."""
+
+
+@click.command()
+@click.argument("workflow", metavar="WORKFLOW[/STAGE[/RANK[#ATTEMPT]]]")
+@click.argument("stage", required=False)
+@click.option("--rank", type=click.IntRange(min=0), help="Rank of a task array.")
+@asks
+def why(session: Session, workflow: str, stage: str | None, rank: int | None) -> None:
+    """Say why something waits, runs or ended.
+
+    The numbers in brackets are the positions of the records that a line rests on; `logyard log show
+    --after` shows them.
+    """
+    reference = references.parse(workflow, stage, rank)
+    path = f"{reference.path}/allocations/{segment(reference.text)}/explain"
+    told: Mapping[str, Any] = session.client.get(path)
+    if session.json:
+        output.answer_json(told)
+        return
+    output.answer(told["summary"])
+    output.answer()
+    for line in explained(told["lines"]):
+        output.answer(line)
+    output.answer(f"as of position {count(told['position'])}")
+
+
+def explained(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Label, text, and the positions that it rests on, below each other."""
+    labels = max((len(line["label"]) for line in lines), default=0)
+    texts = [f"  {line['label']:<{labels}}  {line['text']}" for line in lines]
+    edge = min(WIDTH_MAX, max(map(len, texts), default=0))
+    return [
+        f"{text:<{edge}}  [{' '.join(map(count, line['positions']))}]"
+        if line["positions"]
+        else text
+        for text, line in zip(texts, lines, strict=True)
+    ]
