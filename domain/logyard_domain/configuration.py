@@ -34,6 +34,9 @@ SETTINGS: dict[str, Setting] = {
     "scheduler.interval": Setting(
         1_000, "longest time between two ticks while something waits (ms)", 10, 3_600_000
     ),
+    "scheduler.lookahead": Setting(
+        100, "how long the work may be that waits on a node behind equal short work (ms)", 0, 10_000
+    ),
     "scheduler.placementsPerTick": Setting(
         10_000, "placements that one tick may make", 1, 1_000_000
     ),

@@ -238,10 +238,15 @@ class ShapeReleased(Event, frozen=True, kw_only=True, tag="shape.released"):
 
 
 class AllocationPlaced(Event, frozen=True, kw_only=True, tag="allocation.placed"):
-    """A rank got the right to resources on a node, under the policy of `revision`."""
+    """A rank got the right to resources on a node, under the policy of `revision`.
+
+    With `behind`, the right begins when that allocation of the same stage ends: it takes over its
+    room, and the node starts it without asking.
+    """
 
     allocation: str
     node: str
+    behind: str = ""
     kind: Literal["direct"] = "direct"
     revision: int = 0
 

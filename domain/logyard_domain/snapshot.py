@@ -45,7 +45,7 @@ class _Stage(msgspec.Struct, frozen=True, omit_defaults=True):
     delayed: dict[int, tuple[int, int]] = {}
     failures: dict[int, int] = {}
     losses: dict[int, int] = {}
-    inflight: int = 0
+    run_ms: int = 0
     started: bool = False
     finished: int = 0
     failed: int = 0
@@ -82,6 +82,7 @@ class _Allocation(msgspec.Struct, frozen=True):
     status: AllocationStatus
     began: bool
     stopping: str
+    behind: str
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -155,6 +156,7 @@ def restore(data: bytes) -> World:
         _restore_node(world, node)
     for workflow in saved.workflows:
         _restore_workflow(world, workflow, saved.definitions[workflow.definition])
+    waits: dict[str, Allocation] = {}
     for allocation in saved.allocations:
         stage = world.workflows[allocation.workflow].stages[allocation.stage]
         node_ = world.nodes[allocation.node]
@@ -162,6 +164,13 @@ def restore(data: bytes) -> World:
         found.status, found.stopping = allocation.status, allocation.stopping
         found.began = allocation.began
         world.allocations[found.id] = found
+        if allocation.behind:
+            waits[allocation.behind] = found
+        else:
+            stage.holding[found.id] = stage.unfilled[found.id] = None
+    for name, follower in waits.items():
+        follower.behind = world.allocations[name]
+        follower.behind.follower = follower
     for node_ in world.nodes.values():
         recount(world, node_)
         world.freed[node_.name] = None
@@ -200,7 +209,7 @@ def _stage(stage: Stage) -> _Stage:
         dict(sorted(stage.delayed.items())),
         dict(sorted(stage.failures.items())),
         dict(sorted(stage.losses.items())),
-        stage.inflight,
+        stage.run_ms,
         stage.started,
         stage.finished,
         stage.failed,
@@ -219,6 +228,7 @@ def _allocation(allocation: Allocation) -> _Allocation:
         allocation.status,
         allocation.began,
         allocation.stopping,
+        allocation.behind.id if allocation.behind else "",
     )
 
 
@@ -245,7 +255,7 @@ def _restore_workflow(world: World, saved: _Workflow, definition: Definition) ->
         stage.status, stage.next, stage.shape = old.status, old.next, old.shape
         stage.again = list(old.again)
         stage.delayed, stage.failures, stage.losses = old.delayed, old.failures, old.losses
-        stage.inflight, stage.started = old.inflight, old.started
+        stage.run_ms, stage.started = old.run_ms, old.started
         stage.finished, stage.failed, stage.error = old.finished, old.failed, old.error
     for stage in workflow.stages.values():
         stage.unmet = sum(workflow.stages[n].status != "finished" for n in stage.plan.needs)

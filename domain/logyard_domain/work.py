@@ -51,12 +51,16 @@ class Task(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, tag="t
     array: bool = False
 
 
-class Start(msgspec.Struct, frozen=True, tag="start", gc=False):
-    """Start this allocation of a task that was sent before it on the same stream."""
+class Start(msgspec.Struct, frozen=True, tag="start", omit_defaults=True, gc=False):
+    """Start this allocation of a task that was sent before it on the same stream.
+
+    With `behind`: as soon as that one has ended, with what it held.
+    """
 
     allocation: str
     task: str
     rank: int
+    behind: str = ""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop", omit_defaults=True, gc=False):

@@ -58,8 +58,9 @@ class Stage:
     """One node of a workflow's graph, and which of its ranks wait, run and have ended."""
 
     __slots__ = (
-        "again", "delayed", "dependants", "error", "failed", "failures", "finished", "inflight",
-        "losses", "next", "plan", "queued", "shape", "started", "status", "unmet", "workflow",
+        "again", "delayed", "dependants", "error", "failed", "failures", "finished", "holding",
+        "losses", "next", "plan", "queued", "run_ms", "shape", "started", "status", "unfilled",
+        "unmet", "workflow",
     )  # fmt: skip
 
     def __init__(self, workflow: "Workflow", plan: StagePlan) -> None:
@@ -76,15 +77,20 @@ class Stage:
         self.failures: dict[int, int] = {}
         self.losses: dict[int, int] = {}
         """Rank -> how often it failed, or was lost, and was requeued."""
-        self.inflight = 0
         self.started = False
         self.finished = 0
+        self.run_ms = 0
+        """How long those that finished ran, in all."""
         self.failed = 0
         self.error = ""
         # derived
         self.unmet = len(plan.needs)
         self.dependants: list[Stage] = []
         self.queued = False
+        self.holding: dict[str, None] = {}
+        """Allocations of it that hold room: those in flight."""
+        self.unfilled: dict[str, None] = {}
+        """Those of them that may have less queued behind them than they could."""
 
     @property
     def total(self) -> int:
@@ -102,7 +108,7 @@ class Stage:
         return (
             self.waiting > 0
             and self.status in ("ready", "started")
-            and self.inflight < self.plan.concurrency
+            and len(self.holding) < self.plan.concurrency
             and not self.failed
             and self.workflow.status != "stopping"
         )
@@ -166,9 +172,12 @@ class Workflow:
 
 
 class Allocation:
-    """One attempt that holds resources of a node."""
+    """One attempt that holds resources of a node, or will when the one that it is `behind` ends."""
 
-    __slots__ = ("attempt", "began", "id", "node", "rank", "stage", "status", "stopping")
+    __slots__ = (
+        "attempt", "began", "behind", "follower", "id", "node", "rank", "stage", "status",
+        "stopping",
+    )  # fmt: skip
 
     def __init__(self, id: str, stage: Stage, rank: int, attempt: int, node: Node) -> None:
         self.id = id
@@ -181,6 +190,8 @@ class Allocation:
         """Whether its start was reported."""
         self.stopping = ""
         """Why it is being stopped."""
+        self.behind: Allocation | None = None
+        self.follower: Allocation | None = None
 
 
 class Shape:

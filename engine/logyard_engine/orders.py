@@ -79,7 +79,8 @@ def _job(workflow: Workflow, plan: StagePlan, job: Job, limit_ms: int, grace_ms:
 
 def start_of(allocation: Allocation) -> Start:
     """The order to start it."""
-    return Start(allocation.id, task_name(allocation.stage), allocation.rank)
+    behind = allocation.behind.id if allocation.behind else ""
+    return Start(allocation.id, task_name(allocation.stage), allocation.rank, behind)
 
 
 def stop_of(world: World, allocation: Allocation) -> Stop:

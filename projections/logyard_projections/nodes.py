@@ -27,7 +27,7 @@ NodeState = Literal["up", "cordoned", "draining", "drained", "lost"]
 
 
 class Node(msgspec.Struct, array_like=True, kw_only=True, gc=False):
-    """One node. `sole` counts the exclusive allocations on it, `running` all of them.
+    """One node. `sole` counts the exclusive allocations on it, `running` all that hold room.
 
     `state` holds since the instant `since`; `reason` is what was said when it was set.
     `position` is the last one that changed its state or its facts.
@@ -129,8 +129,11 @@ def _use(rows: Rows, record: Record, place: Place, change: int) -> None:
     node, shape = rows.edit(NODES, allocation.node), rows.get(SHAPES, shape_key(allocation.shape))
     if node is None or shape is None:
         return
-    node.running += change
     node.placed_position = record.position
+    if allocation.behind or (change < 0 and allocation.follower):
+        # It queued and held nothing, or the one behind it has taken over what it held.
+        return
+    node.running += change
     request = shape.request
     node.cores_used += change * request.cores
     node.memory_used += change * request.memory

@@ -66,6 +66,7 @@ class Stage(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     delayed: int = 0
     placed: int = 0
     running: int = 0
+    ahead: int = 0
     finished: int = 0
     failed: int = 0
     canceled: int = 0
@@ -86,8 +87,8 @@ class Stage(msgspec.Struct, array_like=True, kw_only=True, gc=False):
 
     @property
     def inflight(self) -> int:
-        """How many ranks hold resources."""
-        return self.placed + self.running
+        """How many ranks hold resources; those that queue ahead on a node do not yet."""
+        return self.placed + self.running - self.ahead
 
     @property
     def waiting(self) -> int:
@@ -104,7 +105,8 @@ class Allocation(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     `state` is where it is now and `was` where it was before. It was queued at `queued_at`, and
     could have been placed from `eligible_at` on (0: it backs off still). `started_at` is by the
     node's clock where the node told it. `run_ms`, `cpu_ms`, `peak_bytes`, `exit_code`, `signal`
-    and `outcome` are known at the end.
+    and `outcome` are known at the end. `behind` and `follower` are keys: of the one whose room
+    it takes over, while that holds it, and of the one that takes over its own.
     """
 
     id: str
@@ -115,6 +117,8 @@ class Allocation(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     score: int
     shape: int = 0
     node: str = ""
+    behind: str = ""
+    follower: str = ""
     state: State = "waiting"
     was: State = "waiting"
     kind: str = ""
@@ -143,7 +147,7 @@ class Allocation(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     @property
     def on(self) -> str | None:
         """The node whose resources it holds now."""
-        return self.node if self.state in LIVE else None
+        return self.node if self.state in LIVE and not self.behind else None
 
     @property
     def live(self) -> int | None:
@@ -291,6 +295,10 @@ def _placed(rows: Rows, record: Record, event: AllocationPlaced) -> None:
     allocation.revision = event.revision
     allocation.placed_at = record.at
     allocation.placed_position = record.position
+    if event.behind:
+        allocation.behind = place_of(event.behind).key
+        stage.ahead += 1
+        _follow(rows, allocation.behind, place.key)
 
 
 def _started(rows: Rows, record: Record, event: AllocationStarted) -> None:
@@ -323,6 +331,7 @@ def _ended(rows: Rows, record: Record, event: AllocationEnded) -> None:
         stage.running -= 1
     else:
         stage.placed -= 1
+    _hand_on(rows, stage, allocation)
     _count(stage, event.outcome, 1)
     allocation.was, allocation.state = allocation.state, "ended"
     allocation.outcome = event.outcome
@@ -334,6 +343,24 @@ def _ended(rows: Rows, record: Record, event: AllocationEnded) -> None:
     allocation.error = event.error
     allocation.ended_at = record.at
     allocation.ended_position = record.position
+
+
+def _hand_on(rows: Rows, stage: Stage, allocation: Allocation) -> None:
+    """Its follower moves up; if it held room, the follower holds that now."""
+    if allocation.follower:
+        following = rows.edit(ALLOCATIONS, allocation.follower)
+        if following is not None:
+            following.behind = allocation.behind
+    if allocation.behind:
+        _follow(rows, allocation.behind, allocation.follower)
+    if allocation.behind or allocation.follower:
+        stage.ahead -= 1
+
+
+def _follow(rows: Rows, key: str, follower: str) -> None:
+    before = rows.edit(ALLOCATIONS, key)
+    if before is not None:
+        before.follower = follower
 
 
 def _requeued(rows: Rows, record: Record, event: AllocationRequeued) -> None:

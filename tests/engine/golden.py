@@ -32,6 +32,8 @@ def everything() -> Yard:
             return Run(ms=100, exit_code=0 if allocation.endswith("#2") else 1)
         if "/broken/" in allocation:
             return Run(exit_code=2)
+        if "/short/" in allocation:
+            return Run(ms=20)
         return Run(ms=BUSY_MS if "/long/" in allocation else 1_000)
 
     yard = Yard(open_log("memory:", "golden"), {}, script)
@@ -41,6 +43,7 @@ def everything() -> Yard:
     yard.node("n2", 4, storage="other")
     yard.submit(staged(), "staged")
     yard.submit(flow(array=job(2, array=(1, 6), concurrency=3), sum=job(after=("array",))), "fan")
+    yard.submit(flow(short=job(array=(1, 12))), "short")
     yard.submit(flow(flaky=job(retries=3), broken=job(), after=job(after=("broken",))), "trouble")
     yard.submit(flow(never=job(64, annotations={"rack": "z"})), "never", priority=-3)
     yard.advance(20_000)

@@ -356,3 +356,64 @@ def test_holds_are_recorded_once_while_they_stay_the_same() -> None:
     y.run()
     assert len(events(y, ShapeHeld)) == 1
     y.check()
+
+
+def test_short_ranks_queue_on_the_node_behind_each_other() -> None:
+    y = yard(lambda _: Run(ms=10), n1=2)
+    y.submit(flow(a=job(array=(1, 30)), b=job(after=("a",))))
+    assert all(not e.behind for e in events(y, AllocationPlaced))
+    y.advance(10)
+    placed = events(y, AllocationPlaced)
+    queued = [e for e in placed if e.behind]
+    # 100 ms of work at 10 ms each, behind each of the two that run.
+    assert len(queued) == 20
+    assert y.world.nodes["n1"].free_cores == 0
+    assert sum(a.behind is None for a in y.world.allocations.values()) == 2
+    y.run()
+    assert len(events(y, WorkflowFinished)) == 1
+    assert len(events(y, AllocationEnded)) == 31
+    y.check()
+
+
+def test_long_ranks_are_never_queued_ahead() -> None:
+    y = yard(lambda _: Run(ms=101), n1=2)
+    y.submit(flow(a=job(array=(1, 30))))
+    y.run()
+    assert not any(e.behind for e in events(y, AllocationPlaced))
+    y.check()
+
+
+def test_only_the_first_that_waits_is_queued_ahead() -> None:
+    y = yard(lambda _: Run(ms=5), n1=1)
+    y.submit(flow(a=job(array=(1, 50))))
+    y.advance(5)
+    y.submit(flow(big=job(array=(1, 3))), priority=-1)
+    y.submit(flow(other=job(2)))
+    y.run()
+    behind = {e.allocation.split("/")[1] for e in events(y, AllocationPlaced) if e.behind}
+    assert behind == {"a", "big"}
+    y.check()
+
+
+def test_what_is_queued_ahead_is_withdrawn_when_a_rank_fails() -> None:
+    y = yard(lambda a: Run(ms=5, exit_code=1 if "/4#" in a else 0), n1=1)
+    y.submit(flow(a=job(array=(1, 50))))
+    y.run()
+    outcomes = [e.outcome for e in events(y, AllocationEnded)]
+    assert outcomes.count("failed") == 1 and "canceled" in outcomes
+    assert len(events(y, StageFailed)) == 1
+    assert y.world.nodes["n1"].free_cores == 1
+    y.check()
+
+
+def test_what_is_queued_ahead_is_lost_with_its_node_and_runs_again() -> None:
+    y = yard(lambda _: Run(ms=5), n1=1)
+    y.submit(flow(a=job(array=(1, 50))))
+    y.advance(5)
+    y.nodes["n1"].restart("n1.again")
+    y.join(y.nodes["n1"])
+    lost = [e for e in events(y, AllocationEnded) if e.outcome == "lost"]
+    assert len(lost) > 2
+    y.run()
+    assert len(events(y, WorkflowFinished)) == 1
+    y.check()

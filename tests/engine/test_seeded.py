@@ -23,6 +23,7 @@ from logyard_domain.definition import Workflow
 from logyard_domain.events import (
     AllocationEnded,
     AllocationPlaced,
+    AllocationStarted,
     NodeRegistered,
     ShapeDeclared,
     StageReady,
@@ -104,9 +105,12 @@ def script(seed: int) -> Callable[[str], Run]:
     """How attempts go, by their name alone, so that a crash changes nothing about it."""
 
     def run(allocation: str) -> Run:
+        # Stages differ in how long they take; short ones are queued ahead on nodes.
+        pace = Random(f"{seed}/{allocation.rpartition('/')[0]}")
         dice = Random(f"{seed}/{allocation}")
+        short = pace.random() < 0.5
         return Run(
-            ms=dice.choice([0, 1, 50, 900, 5_000, 30_000]),
+            ms=dice.choice([0, 1, 10, 50] if short else [0, 50, 900, 5_000, 30_000]),
             exit_code=dice.choice([0, 0, 0, 0, 0, 1]),
             stubborn=dice.random() < 0.1,
         )
@@ -191,7 +195,7 @@ def _definition(dice: Random) -> Workflow:
     return flow(
         a=job(
             dice.choice([1, 1, 2, 4, 16]),
-            array=(1, dice.randint(1, 12)) if dice.random() < 0.4 else None,
+            array=(1, dice.choice([3, 12, 40])) if dice.random() < 0.4 else None,
             concurrency=dice.choice([0, 2]),
             retries=dice.choice([0, 0, 2]),
             devices={"gpu": dice.choice([1, 2, 3])} if dice.random() < 0.3 else {},
@@ -231,6 +235,7 @@ def _judge_room(y: Yard) -> None:
     capacity: dict[str, int] = {}
     used: Counter[str] = Counter()
     where: dict[str, tuple[str, int]] = {}
+    waits: dict[str, str] = {}
     for record in y.records:
         match record.event:
             case NodeRegistered(node=node, capacity=has):
@@ -239,14 +244,28 @@ def _judge_room(y: Yard) -> None:
                 requests[shape] = request
             case StageReady(workflow=workflow, stage=stage, shape=shape):
                 shape_of[f"{workflow}/{stage}"] = shape
-            case AllocationPlaced(allocation=name, node=node):
+            case AllocationPlaced(allocation=name, node=node, behind=behind):
                 cores = requests[shape_of[name.rpartition("/")[0]]].cores
                 where[name] = (node, cores)
-                used[node] += cores
+                if behind:
+                    assert where[behind] == where[name]
+                    waits[name] = behind
+                else:
+                    used[node] += cores
                 assert used[node] <= capacity[node]
+            case AllocationStarted(allocation=name):
+                assert name not in waits, "it began while the one before it still ran"
             case AllocationEnded(allocation=name):
                 node, cores = where[name]
-                used[node] -= cores
+                before = waits.pop(name, "")
+                followers = [one for one, behind in waits.items() if behind == name]
+                assert len(followers) <= 1
+                if followers and before:
+                    waits[followers[0]] = before
+                elif followers:
+                    del waits[followers[0]]
+                elif not before:
+                    used[node] -= cores
             case _:
                 pass
 

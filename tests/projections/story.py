@@ -133,8 +133,14 @@ class Story:
         return [name for name, one in self.world.allocations.items() if one.status != "placed"]
 
     def placed(self) -> list[str]:
-        """Allocations that did not begin yet."""
-        return [name for name, one in self.world.allocations.items() if one.status == "placed"]
+        """Allocations that did not begin yet, and may."""
+        found = self.world.allocations.items()
+        return [name for name, one in found if one.status == "placed" and one.behind is None]
+
+    def endable(self) -> list[str]:
+        """Allocations that hold room, and those that are stopped before they get any."""
+        found = self.world.allocations.items()
+        return [name for name, one in found if one.behind is None or one.status == "stopping"]
 
     def begin(self, *names: str) -> None:
         """Nodes report that these run."""
@@ -226,10 +232,11 @@ def _happening(dice: Random, story: Story, turn: int) -> None:
     elif chance < 0.5 and world.allocations:
         _reports(dice, story)
     elif chance < 0.85 and world.allocations:
-        name = dice.choice(list(world.allocations))
+        name = dice.choice(story.endable())
         outcomes: tuple[Outcome, ...] = ("finished", "finished", "finished", "failed", "timeout")
         stopping = world.allocations[name].status == "stopping"
-        story.end(name, outcome="canceled" if stopping else dice.choice(outcomes))
+        outcome = "canceled" if stopping else dice.choice(outcomes)
+        story.end(name, outcome=outcome, run_ms=30 if "/render/" in name else 1_000)
     elif chance < 0.88 and world.workflows:
         story.turn(StopWorkflow(workflow=dice.choice(list(world.workflows)), reason="enough"))
     elif chance < 0.97 and world.nodes:
@@ -260,8 +267,8 @@ def _definition(dice: Random) -> Workflow:
         "prepare": job(mounts=("data",) if dice.random() < 0.3 else ()),
         "render": job(
             "prepare",
-            ranks=dice.randint(1, 6),
-            at_once=dice.choice((0, 1, 2)),
+            ranks=dice.choice((1, 3, 6, 20)),
+            at_once=dice.choice((0, 0, 1, 2)),
             retries=dice.choice((0, 1)),
         ),
         "assemble": job("render", cores=dice.choice((1, 2, 3)), gpus=dice.choice((0, 0, 1, 4))),

@@ -46,7 +46,7 @@ def _stages_agree(view: View, story: Story) -> None:
     for stage in alive(story):
         row = view.get(STAGES, stage_key(stage.workflow.id, stage.plan.name))
         assert row is not None
-        assert (row.status, row.inflight) == (stage.status, stage.inflight)
+        assert (row.status, row.inflight) == (stage.status, len(stage.holding))
         if stage.status in ("ready", "started"):
             assert row.waiting == stage.waiting
             assert row.delayed == len(stage.delayed)
@@ -60,7 +60,8 @@ def _nodes_agree(view: View, story: Story) -> None:
     assert set(rows) == set(story.world.nodes)
     for node in story.world.nodes.values():
         row = rows[node.name]
-        assert (row.state, row.running) == (node.status, len(node.running))
+        held = [one for one in node.running if story.world.allocations[one].behind is None]
+        assert (row.state, row.running) == (node.status, len(held))
         assert row.capacity.cores - row.cores_used == node.free_cores
         assert row.capacity.memory - row.memory_used == node.free_memory
         for device, free in node.free_devices.items():

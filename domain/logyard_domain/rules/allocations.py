@@ -27,27 +27,24 @@ from logyard_domain.world import Allocation, Shape, Stage, World
 def report(world: World, command: Report, now: int) -> list[AnyEvent]:
     """What a node says happened. What it says of attempts that it does not hold changes nothing."""
     events: list[AnyEvent] = []
-    begun: set[str] = set()
-    for began in command.began:
-        allocation = _held(world, command.node, began.allocation)
-        if allocation is not None and not allocation.began and began.allocation not in begun:
-            begun.add(began.allocation)
-            events.append(
-                AllocationStarted(allocation=began.allocation, started_at=began.started_at)
-            )
+    began = {one.allocation: one.started_at for one in command.began}
     over: set[str] = set()
+    # Ends come first, in the order in which they happened: a start among them, or after them, may
+    # be that of an allocation that took over the room of one that has ended.
     for ended in command.ended:
         allocation = _held(world, command.node, ended.allocation)
         if allocation is None or ended.allocation in over:
             continue
         over.add(ended.allocation)
-        ran = ended.started_at or ended.outcome == "finished"
-        if ran and not allocation.began and ended.allocation not in begun:
-            events.append(
-                AllocationStarted(allocation=ended.allocation, started_at=ended.started_at)
-            )
+        started_at = ended.started_at or began.get(ended.allocation, 0)
+        if not allocation.began and (started_at or ended.outcome == "finished"):
+            events.append(AllocationStarted(allocation=ended.allocation, started_at=started_at))
         events.append(_ended(ended))
         events += requeued(world, allocation, ended.outcome, now)
+    for name, started_at in began.items():
+        allocation = _held(world, command.node, name)
+        if allocation is not None and not allocation.began and name not in over:
+            events.append(AllocationStarted(allocation=name, started_at=started_at))
     for workflow in command.volumes_removed:
         if workflow in world.cleanups:
             events.append(VolumesRemoved(workflow=workflow))
@@ -88,10 +85,15 @@ def _placed(world: World, event: AllocationPlaced) -> None:
     else:
         stage.again.remove((rank, attempt))
         stage.again.sort()
-    stage.inflight += 1
-    occupy(node, world.shapes[stage.shape].request)
+    allocation = Allocation(event.allocation, stage, rank, attempt, node)
+    world.allocations[event.allocation] = allocation
     node.running[event.allocation] = None
-    world.allocations[event.allocation] = Allocation(event.allocation, stage, rank, attempt, node)
+    if event.behind:
+        allocation.behind = world.allocations[event.behind]
+        allocation.behind.follower = allocation
+    else:
+        _hold(stage, allocation)
+        occupy(node, world.shapes[stage.shape].request)
     if stage.plan.kind == "volume":
         workflow = stage.workflow
         workflow.volumes = True
@@ -121,20 +123,40 @@ def _over(world: World, event: AllocationEnded) -> None:
     allocation = world.allocations.pop(event.allocation)
     node, stage = allocation.node, allocation.stage
     del node.running[event.allocation]
-    shape = world.shapes[stage.shape]
-    vacate(node, shape.request)
-    world.freed[node.name] = None
     if node.status == "draining":
         world.touched_nodes[node.name] = None
-    stage.inflight -= 1
+    _hand_on(world, allocation)
     if event.outcome == "finished":
         stage.finished += 1
+        stage.run_ms += event.run_ms
     else:
         # Taken back by the requeue that follows, if one does.
         stage.failed += 1
         stage.error = stage.error or _sentence(stage, allocation.rank, event)
-    shape.push(stage)
+    world.shapes[stage.shape].push(stage)
     world.touched[stage] = None
+
+
+def _hand_on(world: World, allocation: Allocation) -> None:
+    """Give the room to the follower, or free it; one that still queued had none."""
+    stage, follower = allocation.stage, allocation.follower
+    if follower is not None:
+        follower.behind = allocation.behind
+    if allocation.behind is not None:
+        allocation.behind.follower = follower
+        return
+    del stage.holding[allocation.id]
+    stage.unfilled.pop(allocation.id, None)
+    if follower is not None:
+        _hold(stage, follower)
+    else:
+        vacate(allocation.node, world.shapes[stage.shape].request)
+        world.freed[allocation.node.name] = None
+
+
+def _hold(stage: Stage, allocation: Allocation) -> None:
+    stage.holding[allocation.id] = None
+    stage.unfilled[allocation.id] = None
 
 
 def _sentence(stage: Stage, rank: int, event: AllocationEnded) -> str:

@@ -31,4 +31,6 @@ def recount(world: World, node: Node) -> None:
     node.free_devices = dict(node.capacity.devices)
     node.sole = False
     for name in node.running:
-        occupy(node, world.shapes[world.allocations[name].stage.shape].request)
+        allocation = world.allocations[name]
+        if allocation.behind is None:
+            occupy(node, world.shapes[allocation.stage.shape].request)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from logyard_domain.events import (
+    AllocationStopping,
     AnyEvent,
     ShapeDeclared,
     StageCanceled,
@@ -33,7 +34,9 @@ def settle_stage(world: World, stage: Stage) -> Iterator[AnyEvent]:
         if workflow.status == "pending":
             yield WorkflowStarted(workflow=workflow.id)
         yield StageStarted(**name)
-    if stage.status in ("ready", "started") and not stage.inflight:
+    if stage.failed and stage.holding:
+        yield from _withdrawn(world, stage)
+    if stage.status in ("ready", "started") and not stage.holding:
         if stage.finished == stage.total:
             yield StageFinished(**name)
         elif workflow.status == "stopping":
@@ -64,6 +67,16 @@ def _waiting(world: World, stage: Stage) -> Iterator[AnyEvent]:
     if request not in world.shape_ids:
         yield ShapeDeclared(shape=len(world.shapes) + 1, request=request)
     yield StageReady(**name, shape=world.shape_ids[request])
+
+
+def _withdrawn(world: World, stage: Stage) -> Iterator[AnyEvent]:
+    """A rank has failed for good: what has not begun need not begin."""
+    for name in list(stage.holding):
+        allocation = world.allocations[name].follower
+        while allocation is not None:
+            if not allocation.began and allocation.status != "stopping":
+                yield AllocationStopping(allocation=allocation.id, reason="canceled")
+            allocation = allocation.follower
 
 
 def _end(stage: Stage) -> AnyEvent:

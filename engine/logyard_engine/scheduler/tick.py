@@ -16,6 +16,7 @@ from logyard_domain.events import AllocationPlaced, AnyEvent, ShapeHeld, ShapeRe
 from logyard_domain.holds import BehindHigher, Hold, NeverFits, NodesBusy, NodesClosed, NoNodes
 from logyard_domain.identifiers import allocation_id
 from logyard_domain.world import Node, Order, Shape, World
+from logyard_engine.scheduler.ahead import queue_ahead
 from logyard_engine.scheduler.classes import NodeClass, classes_of, misfits, surplus
 from logyard_engine.scheduler.fit import first_fit
 
@@ -98,10 +99,12 @@ class _Pass:
             self.full.add(pair)
         return None
 
-    def close(self, shape: Shape) -> None:
-        """Keep for the shape what it could run on."""
-        for found in self.memory.classes_for(shape):
+    def close(self, shape: Shape) -> bool:
+        """Keep for the shape what it could run on; whether all of it was open until now."""
+        classes = self.memory.classes_for(shape)
+        for found in classes:
             self.closed.setdefault(found.number, shape.id)
+        return all(self.closed[found.number] == shape.id for found in classes)
 
     def remember(self) -> None:
         """Keep what was seen to be full.
@@ -152,8 +155,8 @@ def tick(world: World, memory: Memory) -> Iterator[AnyEvent]:
         stage = shape.head()
         if stage is None or (node := this.seat(shape)) is None:
             heappop(heads)
-            if stage is not None:
-                this.close(shape)
+            if stage is not None and this.close(shape):
+                yield from queue_ahead(world, stage)
             continue
         rank, attempt = stage.first_waiting()
         left -= 1

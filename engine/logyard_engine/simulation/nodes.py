@@ -38,6 +38,8 @@ class SimulatedNode:
         self._ended: dict[str, Ended] = {}
         self._dropped: dict[str, None] = {}
         self._known: set[str] = set()
+        self._queued: dict[str, tuple[str, Start]] = {}
+        """What waits on this node -> the one that it waits behind, and its order."""
 
     def take(self, orders: Sequence[Order], now: int) -> None:
         """Obey."""
@@ -89,7 +91,7 @@ class SimulatedNode:
     def restart(self, incarnation: str) -> None:
         """The machine was reset: nothing runs and nothing is remembered."""
         self.facts = msgspec.structs.replace(self.facts, incarnation=incarnation)
-        self._ends, self._running, self._known = [], {}, set()
+        self._ends, self._running, self._known, self._queued = [], {}, set(), {}
         self._began, self._ended, self._dropped = {}, {}, {}
 
     def _start(self, order: Start, now: int) -> None:
@@ -97,6 +99,12 @@ class SimulatedNode:
             return
         assert order.task in self._tasks, f"{order.task} was never sent"
         self._known.add(order.allocation)
+        if order.behind in self._running or order.behind in self._queued:
+            self._queued[order.allocation] = (order.behind, order)
+        else:
+            self._begin(order, now)
+
+    def _begin(self, order: Start, now: int) -> None:
         self.runs[order.allocation] = self.runs.get(order.allocation, 0) + 1
         run = self.script(order.allocation)
         self._running[order.allocation] = (now, run)
@@ -105,7 +113,13 @@ class SimulatedNode:
 
     def _stop(self, order: Stop, now: int) -> None:
         found = self._running.get(order.allocation)
-        if found is None:
+        if order.allocation in self._queued:
+            before, _ = self._queued.pop(order.allocation)
+            for name, (behind, start) in self._queued.items():
+                if behind == order.allocation:
+                    self._queued[name] = (before, start)
+            self._ended[order.allocation] = Ended(order.allocation, outcome=order.outcome)
+        elif found is None:
             if order.allocation not in self._known:
                 self._known.add(order.allocation)
                 self._ended[order.allocation] = Ended(order.allocation, outcome=order.outcome)
@@ -119,6 +133,12 @@ class SimulatedNode:
         for name in list(self._running):
             if name not in wanted:
                 del self._running[name]
+        for name, (behind, start) in list(self._queued.items()):
+            if name not in wanted:
+                del self._queued[name]
+            elif behind not in wanted and behind not in self._ended:
+                del self._queued[name]
+                self._begin(start, now)
         for kept in (self._began, self._ended):
             for name in [name for name in kept if name not in wanted]:
                 del kept[name]
@@ -135,6 +155,10 @@ class SimulatedNode:
     def _end(self, name: str, at: int, ended: Ended) -> None:
         began, _ = self._running.pop(name)
         self._ended[name] = msgspec.structs.replace(ended, run_ms=at - began, started_at=began)
+        for following, (behind, start) in list(self._queued.items()):
+            if behind == name:
+                del self._queued[following]
+                self._begin(start, at)
 
 
 def simulated_node(
