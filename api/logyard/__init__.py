@@ -1,3 +1,5 @@
 """Logyard: an event-sourced workflow engine and scheduler for HPC and AI clusters."""
 
-__version__ = "0.1.0"
+from logyard_api.release import VERSION as __version__
+
+__all__ = ["__version__"]

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import click
 
-from logyard import __version__
 from logyard_api.cli.outcomes import FAILED, INTERRUPTED, OK, Trouble
 from logyard_api.cli.verbs import Verb, Verbs
+from logyard_api.release import VERSION
 
 _HERE = "logyard_api.cli."
 VERBS = {
@@ -36,7 +36,7 @@ VERBS = {
         " 130 after Ctrl-C."
     ),
 )
-@click.version_option(__version__, prog_name="logyard", message="%(prog)s %(version)s")
+@click.version_option(VERSION, prog_name="logyard", message="%(prog)s %(version)s")
 @click.option("--server", metavar="URL", help="Server to ask (also LOGYARD_SERVER).")
 @click.pass_context
 def root(ctx: click.Context, server: str | None) -> None:

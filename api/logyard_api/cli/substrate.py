@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-import logyard
 from logyard_api.cli import output, places
 from logyard_api.cli.outcomes import USAGE, Trouble
+from logyard_api.release import VERSION
 
 if TYPE_CHECKING:
     from logyard_api.logging_setup import Level
@@ -67,7 +67,7 @@ def substrate(
             devices=devices or None,
             annotations=_pairs("--annotation", annotation) or None,
             volumes=volumes,
-            version=logyard.__version__,
+            version=VERSION,
             on_ready=lambda node: output.answer(f"node {node} works for {place.url}"),
         )
     except (NodeError, KeeperError, ValueError) as trouble:

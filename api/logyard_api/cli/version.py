@@ -2,10 +2,10 @@
 
 import click
 
-import logyard
 from logyard_api.cli import output
 from logyard_api.cli.outcomes import NoServer
 from logyard_api.cli.session import Session, asks
+from logyard_api.release import VERSION
 
 
 @click.command()
@@ -16,15 +16,15 @@ def version(session: Session) -> None:
         told = session.client.get("/version")
     except NoServer as trouble:
         if session.json:
-            output.answer_json({"program": logyard.__version__, "server": None})
+            output.answer_json({"program": VERSION, "server": None})
         else:
-            output.answer(f"logyard {logyard.__version__}")
+            output.answer(f"logyard {VERSION}")
             output.say(trouble.message)
         return
     if session.json:
-        output.answer_json({"program": logyard.__version__, "server": told})
+        output.answer_json({"program": VERSION, "server": told})
         return
-    output.answer(f"logyard {logyard.__version__}")
+    output.answer(f"logyard {VERSION}")
     place = session.client.place
     output.answer(
         f"server  {told.get('logyard', '?')} at {place.url} ({place.origin}),"

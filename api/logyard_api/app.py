@@ -1,0 +1,93 @@
+"""The ASGI application: every operation as a route, behind the door."""
+
+from collections.abc import Sequence
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from logyard_api import openapi
+from logyard_api.auth import Guard
+from logyard_api.door import Door
+from logyard_api.errors import CODE_OF_STATUS, Code, Failure
+from logyard_api.operations import Operation, failed
+from logyard_api.release import VERSION
+from logyard_api.routes import (
+    activity,
+    allocations,
+    events,
+    language,
+    meta,
+    nodes,
+    output,
+    queue,
+    results,
+    starting,
+    substrate,
+    workflows,
+)
+from logyard_api.yard import Yard
+
+
+def operations() -> list[Operation]:
+    """Every operation, in the order in which paths are tried: fixed words come first."""
+    return [
+        operation
+        for routes in (
+            starting.routes,
+            workflows.routes,
+            activity.routes,
+            language.routes,
+            output.routes,
+            results.routes,
+            allocations.routes,
+            workflows.last,
+            substrate.routes,
+            queue.routes,
+            nodes.routes,
+            events.routes,
+            meta.routes,
+        )
+        for operation in routes.operations
+    ]
+
+
+def application(yard: Yard, token: str) -> ASGIApp:
+    """The application over a running yard. With a `token`, requests must carry it."""
+    served = operations()
+    app = FastAPI(
+        title="Logyard",
+        version=VERSION,
+        openapi_url="/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.yard = yard
+    app.openapi = lambda: _document(app, served, bool(token))  # type: ignore[method-assign]
+    app.router.routes[:0] = [operation.route() for operation in served]
+    app.add_exception_handler(HTTPException, _refuse)
+    return Door(app, Guard(token), yard.metrics)
+
+
+def _document(app: FastAPI, served: Sequence[Operation], secured: bool) -> openapi.Json:
+    if app.openapi_schema is None:
+        app.openapi_schema = openapi.document(served, secured)
+    return app.openapi_schema
+
+
+async def _refuse(request: Request, trouble: Exception) -> Response:
+    assert isinstance(trouble, HTTPException)
+    status = trouble.status_code
+    if status == 404:
+        message = f"there is nothing at {request.url.path}; GET /v4/schema lists every operation"
+    elif status == 405:
+        message = f"{request.method} does not go with {request.url.path}"
+    else:
+        message = str(trouble.detail)
+    code = CODE_OF_STATUS.get(status, Code.INTERNAL)
+    response = failed(Failure(code, message, http=status))
+    response.headers.update(trouble.headers or {})
+    return response
