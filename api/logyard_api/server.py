@@ -24,6 +24,8 @@ from logyard_engine.log.log import LogTrouble
 CLOSE_S = 5
 """How long answers that are under way may take once the server stops."""
 BACKLOG = 2048
+SWITCH_S = 0.0002
+"""How long a thread may compute while another one wants to."""
 
 T = TypeVar("T")
 _log = logging.getLogger("logyard.server")
@@ -39,6 +41,7 @@ def serve(settings: Settings) -> int:
         print(f"logyard cannot start: {trouble}", file=sys.stderr)
         return 1
     _tune_collection()
+    _share_fairly()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         failure = runner.run(_live(settings, parts, listener))
     if failure is not None:
@@ -60,6 +63,12 @@ def _listener(settings: Settings) -> socket.socket:
             f"{where}: {trouble.strerror or trouble}; choose another --port, or 0 for a free one"
         ) from trouble
     return listener
+
+
+def _share_fairly() -> None:
+    # The writer lets go of the interpreter at every flush and wants it back at once; with the
+    # default of 5 ms each thread that computes meanwhile would make it wait that long.
+    sys.setswitchinterval(SWITCH_S)
 
 
 def _tune_collection() -> None:

@@ -7,12 +7,14 @@ kept here, and from the log itself when it has fallen behind them. A slow reader
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import islice
 
 from logyard_domain.records import Record
 
 KEPT_MAX = 20_000
-"""Newest records that are kept in memory."""
+"""Newest records that are kept in memory, at least; at most twice as many."""
+
+GATHER_S = 0.01
+"""How often, at most, readers are told that there is more."""
 
 BATCH_MAX = 500
 """Records that are handed to a reader at once."""
@@ -26,13 +28,14 @@ class Tail:
 
     def __init__(self, read: Read, position: int) -> None:
         self._read = read
-        self._kept: deque[Record] = deque(maxlen=KEPT_MAX)
+        self._kept: list[Record] = []
         self.position = position
         self._first = position + 1
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: set[asyncio.Future[None]] = set()
         self._incoming: deque[Sequence[Record]] = deque()
         self._woken = False
+        self._taken_at = 0.0
         self.closed = False
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -45,12 +48,25 @@ class Tail:
         self._incoming.append(records)
         if self._loop is not None and not self._woken:
             self._woken = True
-            self._loop.call_soon_threadsafe(self._take)
+            self._loop.call_soon_threadsafe(self._take_soon, self._loop)
+
+    def _take_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        # The first record after a pause goes on at once; in a stream of them a few gather.
+        due = self._taken_at + GATHER_S
+        if loop.time() < due:
+            loop.call_at(due, self._take)
+        else:
+            self._take()
 
     def _take(self) -> None:
         self._woken = False
+        if self._loop is not None:
+            self._taken_at = self._loop.time()
         while self._incoming:
             self._kept.extend(self._incoming.popleft())
+        if len(self._kept) > 2 * KEPT_MAX:
+            # Seldom and much at once: a record costs the same however many are kept.
+            del self._kept[:-KEPT_MAX]
         if self._kept:
             self.position = int(self._kept[-1].position)
             self._first = int(self._kept[0].position)
@@ -73,7 +89,7 @@ class Tail:
             return ()
         if position + 1 >= self._first and self._kept:
             start = position + 1 - self._first
-            return tuple(islice(self._kept, start, start + most))
+            return self._kept[start : start + most]
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, self._read, position, most)
 

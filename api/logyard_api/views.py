@@ -16,7 +16,7 @@ from logyard_projections.view import Mark, View
 
 GATHER_MAX = 4_000
 """Records that are folded in one transaction when they come faster than they can be folded."""
-GATHER_S = 0.01
+GATHER_S = 0.1
 """How long records gather while nobody waits for them: fewer and larger transactions."""
 QUEUED_MAX = 200_000
 """Records that wait in memory; beyond that they are dropped there and read from the log again."""

@@ -33,6 +33,9 @@ HEARTBEAT_S = 5.0
 _BACK_OFF_S = (0.05, 5.0)
 _IDLE_WORKFLOW_S = 30.0
 _FORGET_MAX = 256
+_GATHER_S = 0.008
+_AHEAD_LOW = 16
+"""More than so many allocations that wait behind others are work for longer than a report takes."""
 _KILL_GRACE_MS = 5_000
 _KILL_WAIT_S = 10.0
 
@@ -76,6 +79,7 @@ class Agent:
         self._messages: list[Message] = []
         self._forgotten: list[str] = []
         self._recent: set[str] | None = None
+        self._ahead: set[str] = set()
         self._dropping: set[str] = set()
         self._idle: dict[str, float] = {}
         self._leaving: Leaving | None = None
@@ -189,9 +193,12 @@ class Agent:
             self._send()
         if len(self._forgotten) >= _FORGET_MAX:
             self._flush_forgotten()
-        if self._clock.monotonic() >= self._report_at:
+        now = self._clock.monotonic()
+        if now >= self._report_at:
             report = self._outbox.take()
             if report is not None:
+                # While much waits here to be run, nobody has to answer at once.
+                self._report_at = now + (_GATHER_S if len(self._ahead) > _AHEAD_LOW else 0.0)
                 self._link.report(report, self._ear.acknowledging(report))
 
     # Orders.
@@ -262,6 +269,7 @@ class Agent:
         before = self._runs.get(start.behind)
         if before is not None and before.held is not None:
             seat = self._seats.share(before.held.seat)
+            self._ahead.add(start.allocation)
         else:
             seat = self._seats.take(task.cores, task.devices)
         try:
@@ -310,11 +318,13 @@ class Agent:
             self._detach()
             return
         for allocation, started_at in heard.began:
+            self._ahead.discard(allocation)
             run = self._runs.get(allocation)
             if run is not None and run.ended is None:
                 self._began(run, started_at)
                 self._outbox.began(allocation, started_at)
         for allocation, end in heard.ended:
+            self._ahead.discard(allocation)
             run = self._runs.get(allocation)
             if run is None:
                 self._forgotten.append(allocation)

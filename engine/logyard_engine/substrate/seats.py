@@ -24,8 +24,8 @@ class Seats:
         self._free = [sorted(group) for group in groups]
         self._home = {cpu: at for at, group in enumerate(groups) for cpu in group}
         self._devices = {name: list(range(count)) for name, count in devices.items()}
-        self._users: Counter[tuple[str, int]] = Counter()
-        """How many hold a CPU (of no name) or a device: more than one where they take turns."""
+        self._users: Counter[tuple[object, ...]] = Counter()
+        """How many hold each seat: more than one where they take turns."""
 
     def take(self, cores: int, devices: Mapping[str, int]) -> Seat:
         """Seats for so many whole cores and devices.
@@ -42,7 +42,7 @@ class Seats:
 
     def share(self, seat: Seat) -> Seat:
         """The same seat for one more, who takes turns with those that hold it."""
-        self._users.update(_places(seat))
+        self._users[_key(seat)] += 1
         return seat
 
     def claim(self, seat: Seat) -> None:
@@ -56,17 +56,20 @@ class Seats:
         self.share(seat)
 
     def give_back(self, seat: Seat) -> None:
-        """Free again what nobody else holds of a seat."""
-        self._users.subtract(_places(seat))
+        """Free a seat again, unless others hold it too."""
+        key = _key(seat)
+        self._users[key] -= 1
+        if self._users[key] > 0:
+            return
+        del self._users[key]
         for cpu in seat.cpus:
-            if cpu in self._home and not self._users["", cpu]:
+            if cpu in self._home:
                 group = self._free[self._home[cpu]]
                 group.append(cpu)
                 group.sort()
         for name, indices in seat.devices.items():
             if name in self._devices:
-                unused = (index for index in indices if not self._users[name, index])
-                self._devices[name] = sorted({*self._devices[name], *unused})
+                self._devices[name] = sorted({*self._devices[name], *indices})
 
     def _cpus(self, cores: int) -> tuple[int, ...]:
         if sum(map(len, self._free)) < cores:
@@ -82,6 +85,5 @@ class Seats:
         return tuple(sorted(taken))
 
 
-def _places(seat: Seat) -> list[tuple[str, int]]:
-    cpus = [("", cpu) for cpu in seat.cpus]
-    return cpus + [(name, index) for name, held in seat.devices.items() for index in held]
+def _key(seat: Seat) -> tuple[object, ...]:
+    return (seat.cpus, *seat.devices.items()) if seat.devices else seat.cpus

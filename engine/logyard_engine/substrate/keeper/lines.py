@@ -25,6 +25,10 @@ class Lines:
         """Whether it waits."""
         return allocation in self._behind
 
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._behind)
+
     def join(self, message: "tuple[Any, ...]", behind: str) -> None:
         """Wait behind one that runs, or that waits itself."""
         line = self._behind.get(behind)

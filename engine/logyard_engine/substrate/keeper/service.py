@@ -31,6 +31,9 @@ _QUIT_GRACE_MS = 10_000
 # is then told in one message, and a lone start is told at once.
 _BEGAN_GAP_NS = 2 * NS_PER_MS
 
+# While more waits in line here, ends gather: nobody has to answer for the next start.
+_ENDED_GAP_NS = 5 * NS_PER_MS
+
 
 class Keeper:
     """Serves agents on `listener` until it is told to quit, has had nothing to do for `idle_s`,
@@ -73,6 +76,7 @@ class Keeper:
         self._quitting = False
         self._idle_since = boot_ns()
         self._began_due_ns = 0
+        self._told_ns = 0
         self._blocked = False
         self._epoll = select.epoll()
         self._epoll.register(listener.fileno(), select.EPOLLIN)
@@ -125,7 +129,7 @@ class Keeper:
         if self._agent is None:
             look_ns = self._boot_ns() + self._idle_ns
             due_ns = min(due_ns or look_ns, look_ns)
-        if self._began:
+        if self._began or self._ended:
             due_ns = min(due_ns or self._began_due_ns, self._began_due_ns)
         elif self._idle_since and not self._running:
             due_ns = min(due_ns, self._idle_since + self._idle_ns)
@@ -357,6 +361,11 @@ class Keeper:
     def _tell(self, now_ns: int) -> None:
         messages: list[tuple[Any, ...]] = []
         if self._ended:
+            if self._lines and now_ns < self._told_ns + _ENDED_GAP_NS:
+                # There is more to do without asking.
+                self._began_due_ns = self._told_ns + _ENDED_GAP_NS
+                return
+            self._told_ns = now_ns
             messages.append(("ended", [(child.allocation, child.end) for child in self._ended]))
         elif now_ns < self._began_due_ns:
             return
