@@ -18,6 +18,7 @@ import pytest
 from logyard_domain.codec import Damaged, decode
 from logyard_domain.records import Record
 from logyard_engine.log.opening import open_for_reading
+from logyard_engine.log.sqlite import TABLE
 from logyard_engine.log.verify import verify
 from tests.engine.lives import follow_lives
 from tests.services.server import ServerMaker, YardServer, until
@@ -130,17 +131,14 @@ def _records(server: YardServer) -> list[Record]:
 def _flip_a_byte(server: YardServer) -> None:
     """Change one byte of one record behind the program's back."""
     connection = sqlite3.connect(server.folder / "data" / "log.sqlite")
-    [(table,)] = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%event%'"
-    ).fetchall()
     position = 100
     [(state,)] = connection.execute(
-        f"SELECT state FROM {table} WHERE originator_version = ?", (position,)
+        f"SELECT state FROM {TABLE} WHERE originator_version = ?", (position,)
     ).fetchall()
     changed = bytearray(state)
     changed[len(changed) // 3] ^= 1
     connection.execute(
-        f"UPDATE {table} SET state = ? WHERE originator_version = ?", (bytes(changed), position)
+        f"UPDATE {TABLE} SET state = ? WHERE originator_version = ?", (bytes(changed), position)
     )
     connection.commit()
     connection.close()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -24,7 +24,7 @@ ONE = "version: v4\njobs:\n  a:\n    command: ['true']\n"
 
 
 @contextmanager
-def server(**settings: Any) -> Iterator[YardServer]:
+def server(**settings: Any) -> Generator[YardServer]:
     """A server on a fresh folder, stopped at the end."""
     with tempfile.TemporaryDirectory(prefix="logyard-bench-") as folder:
         flags = {name.replace("_", "-"): value for name, value in settings.items()}

@@ -112,6 +112,10 @@ def _ended(data: Data) -> str:
     return text + _because(data, "error")
 
 
+def _behind(data: Data) -> str:
+    return f" behind {data['behind'].partition('/')[2]}" if data.get("behind") else ""
+
+
 def _requeued(data: Data) -> str:
     why = {
         "retry": "tried again",
@@ -184,7 +188,7 @@ SENTENCES: dict[str, Callable[[Data], str]] = {
     "shape.declared": _request,
     "shape.held": lambda data: f"waits: {hold(data.get('hold', {}))}",
     "shape.released": lambda _: "waits for nothing any more",
-    "allocation.placed": lambda data: f"placed on {data.get('node')}",
+    "allocation.placed": lambda data: f"placed on {data.get('node')}{_behind(data)}",
     "allocation.started": lambda _: "runs",
     "allocation.stopping": lambda data: f"is being ended ({data.get('reason')})",
     "allocation.ended": _ended,

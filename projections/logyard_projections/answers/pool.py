@@ -42,7 +42,9 @@ class Quantity(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Holder(msgspec.Struct, frozen=True, rename="camel"):
-    """An allocation that holds what is waited for; `est_finish` is when its time limit ends it."""
+    """An allocation that holds what is waited for; `est_finish` is when its time limit ends it,
+    `within_ms` how long that is from the instant of the view.
+    """
 
     allocation_id: str
     workflow_id: str
@@ -53,6 +55,7 @@ class Holder(msgspec.Struct, frozen=True, rename="camel"):
     memory: int
     devices: dict[str, int]
     est_finish: str | None
+    within_ms: int | None
     positions: tuple[int, ...]
 
 
@@ -184,6 +187,7 @@ def _holder(view: View, one: Allocation) -> Holder:
     owner = view.get(OWNERS, one.workflow)
     shape = view.get(SHAPES, shape_key(one.shape))
     request = shape.request if shape is not None else Request(cores=0)
+    finish = finish_of(view, one)
     return Holder(
         allocation_id=one.id,
         workflow_id=one.workflow,
@@ -193,7 +197,8 @@ def _holder(view: View, one: Allocation) -> Holder:
         cores=request.cores,
         memory=request.memory,
         devices=dict(request.devices),
-        est_finish=instant(finish_of(view, one)),
+        est_finish=instant(finish),
+        within_ms=max(0, finish - view.mark.at) if finish else None,
         positions=(one.placed_position,),
     )
 

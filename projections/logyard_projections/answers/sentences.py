@@ -159,7 +159,8 @@ def _of_allocation(
     again = f", attempt {attempt}" if attempt > 1 else ""
     match event:
         case events.AllocationPlaced():
-            return f"placed on {event.node}{again}"
+            behind = f" behind {event.behind.partition('/')[2]}" if event.behind else ""
+            return f"placed on {event.node}{behind}{again}"
         case events.AllocationStarted():
             return f"runs{again}"
         case events.AllocationStopping():

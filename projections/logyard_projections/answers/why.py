@@ -265,15 +265,19 @@ class _Explainer:
         if self.head:
             held = (self.shape.since_position,) if self.shape is not None else ()
             lines.append(Line("behind", self.head, held))
-        shown = " + ".join(f"{term.name} {term.value:.4g}" for term in terms)
+        shown = " + ".join(f"{term.name} {_plain(term.value)}" for term in terms)
         total = sum(term.value for term in terms)
         lines.append(
-            Line("order", f"priority {total:.4g} = {shown}", (self.stage.submitted_position,))
+            Line("order", f"priority {_plain(total)} = {shown}", (self.stage.submitted_position,))
         )
         parts = ", ".join(f"{one.reason} {lasting(one.ms)}" for one in self.wait.parts)
         text = lasting(self.wait.total_ms) + (f": {parts}" if parts else "")
         lines.append(Line("waited", text, self.wait.positions))
         return lines
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def _pool_lines(pool: Pool) -> list[Line]:
@@ -291,7 +295,8 @@ def _pool_lines(pool: Pool) -> list[Line]:
         lines.append(Line("nearest", f"{pool.nearest}: {', '.join(parts)}", positions))
     if pool.holders:
         names = [
-            one.allocation_id + (f" (ends by {one.est_finish})" if one.est_finish else "")
+            one.allocation_id
+            + (f" (ends within {lasting(one.within_ms)})" if one.within_ms is not None else "")
             for one in pool.holders
         ]
         basis = tuple(sorted({at for one in pool.holders for at in one.positions})[:5])
