@@ -18,10 +18,11 @@ from logyard_domain.events import (
 )
 from logyard_domain.records import Record
 from logyard_domain.resources import Capacity, Request
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.rows import Rows
 from logyard_projections.shapes import SHAPES, shape_key
 from logyard_projections.stages import ALLOCATIONS, Place, place_of
+from logyard_projections.tables import Table
 
 NodeState = Literal["up", "cordoned", "draining", "drained", "lost"]
 

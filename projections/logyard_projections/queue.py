@@ -18,10 +18,11 @@ from logyard_domain.events import (
     WorkflowSubmitted,
 )
 from logyard_domain.records import Record
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.plans import stages_of
 from logyard_projections.rows import Rows
 from logyard_projections.stages import DAY_MS, STAGES, Stage, place_of, stage_key
+from logyard_projections.tables import Table
 
 
 class Waiting(msgspec.Struct, array_like=True, kw_only=True, gc=False):

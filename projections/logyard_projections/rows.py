@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from logyard_projections.fold import Table
+from logyard_projections.tables import Table
 
 R = TypeVar("R", bound=msgspec.Struct)
 _UNKNOWN: Any = object()

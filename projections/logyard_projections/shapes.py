@@ -8,8 +8,9 @@ from logyard_domain.events import ShapeDeclared, ShapeHeld, ShapeReleased
 from logyard_domain.holds import Hold, NeverFits
 from logyard_domain.records import Record
 from logyard_domain.resources import Request
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.rows import Rows
+from logyard_projections.tables import Table
 
 UNHELD = "unheld"
 """The reason of time without a hold: nothing waited, or it was not looked at yet."""

@@ -22,9 +22,10 @@ from logyard_domain.events import (
 from logyard_domain.identifiers import allocation_parts
 from logyard_domain.plan import StageKind, StagePlan
 from logyard_domain.records import Record
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.plans import stages_of
 from logyard_projections.rows import Rows
+from logyard_projections.tables import Table
 
 StageStatus = Literal["waiting", "ready", "started", "finished", "failed", "canceled"]
 State = Literal["delayed", "waiting", "placed", "running", "stopping", "ended"]

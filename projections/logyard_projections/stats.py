@@ -16,7 +16,7 @@ from logyard_domain.events import (
     WorkflowSubmitted,
 )
 from logyard_domain.records import Record
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.plans import stages_of
 from logyard_projections.queue import OWNERS
 from logyard_projections.rows import Rows
@@ -28,6 +28,7 @@ from logyard_projections.stages import (
     place_of,
     stage_key,
 )
+from logyard_projections.tables import Table
 
 WINDOW_MS = 300_000
 WINDOWS_KEPT = 288

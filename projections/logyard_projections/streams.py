@@ -35,8 +35,9 @@ from logyard_domain.events import (
     WorkflowSubmitted,
 )
 from logyard_domain.records import Record
-from logyard_projections.fold import Handler, Projection, Table
+from logyard_projections.fold import Handler, Projection
 from logyard_projections.rows import Rows
+from logyard_projections.tables import Table
 
 OF_WORKFLOW: tuple[type[Any], ...] = (
     WorkflowSubmitted,

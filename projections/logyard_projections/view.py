@@ -8,7 +8,7 @@ from zlib import crc32
 import msgspec
 
 from logyard_projections.feed import Unread
-from logyard_projections.fold import Table, Value, stored
+from logyard_projections.tables import Table, Value, stored
 
 R = TypeVar("R", bound=msgspec.Struct)
 LIMIT_MAX = 1000

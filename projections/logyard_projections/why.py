@@ -7,10 +7,11 @@ import msgspec
 
 from logyard_domain.events import AllocationEnded, AllocationPlaced
 from logyard_domain.records import Record
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.rows import Rows
 from logyard_projections.shapes import SHAPES, Span, passed, reason_of, shape_key, span_key
 from logyard_projections.stages import STAGES, Stage, place_of
+from logyard_projections.tables import Table
 
 LIMIT = "limit"
 """The reason of time during which a stage had as many ranks in flight as it may have."""

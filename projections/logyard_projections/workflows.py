@@ -18,10 +18,11 @@ from logyard_domain.events import (
     WorkflowSubmitted,
 )
 from logyard_domain.records import Record
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.plans import stages_of
 from logyard_projections.rows import Rows
 from logyard_projections.stages import STAGES, stage_key
+from logyard_projections.tables import Table
 
 Status = Literal["pending", "started", "finished", "failed", "canceled"]
 ENDED: frozenset[str] = frozenset(("finished", "failed", "canceled"))

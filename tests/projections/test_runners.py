@@ -9,11 +9,12 @@ import pytest
 from logyard_domain.records import Record
 from logyard_projections.catalog import PROJECTIONS
 from logyard_projections.feed import Fed, Unread, read
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.queue import WAITING
 from logyard_projections.rows import Rows
 from logyard_projections.runners.runner import Gap, OtherLog, Runner
 from logyard_projections.stages import ALLOCATIONS, STAGES
+from logyard_projections.tables import Table
 from logyard_projections.view import BadToken, Page
 from logyard_projections.workflows import WORKFLOWS, Workflow
 from tests.projections.conftest import Open

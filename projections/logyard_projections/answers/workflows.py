@@ -7,7 +7,7 @@ import msgspec
 from logyard_domain.definition import Workflow as Definition
 from logyard_projections.answers.asking import conditions, ordering, page_size
 from logyard_projections.answers.stages import STATUS, WorkflowStage, instant, stage_answers
-from logyard_projections.fold import Value
+from logyard_projections.tables import Value
 from logyard_projections.view import View, Wanted
 from logyard_projections.workflows import SOURCES, WORKFLOWS, Status, Workflow
 

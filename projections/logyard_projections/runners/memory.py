@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from logyard_projections.fold import Projection, Table, Value
+from logyard_projections.fold import Projection
 from logyard_projections.rows import Rows
 from logyard_projections.runners.runner import Runner
+from logyard_projections.tables import Table, Value
 from logyard_projections.view import LIMIT_MAX, Mark, Page, Query, View, Wanted, query, token
 
 R = TypeVar("R", bound=msgspec.Struct)

@@ -9,10 +9,11 @@ import psycopg
 from psycopg import sql
 from psycopg_pool import ConnectionPool
 
-from logyard_projections.fold import Projection, Table
+from logyard_projections.fold import Projection
 from logyard_projections.rows import Rows
 from logyard_projections.runners.runner import Runner
 from logyard_projections.runners.sql import Dialect, SqlView
+from logyard_projections.tables import Table
 from logyard_projections.view import Mark, View
 
 _TYPES: dict[type, str] = {str: 'text COLLATE "C"', int: "bigint", float: "double precision"}

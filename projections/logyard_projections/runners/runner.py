@@ -9,8 +9,9 @@ from typing import Any
 
 from logyard_domain.codec import TAGS, UPCASTS
 from logyard_projections.feed import Fed, Unread
-from logyard_projections.fold import Handler, Projection, Table
+from logyard_projections.fold import Handler, Projection
 from logyard_projections.rows import Rows
+from logyard_projections.tables import Table
 from logyard_projections.view import Mark, View
 
 BATCH_MAX = 5_000

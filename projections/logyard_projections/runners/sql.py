@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from logyard_projections.fold import Table, Value
+from logyard_projections.tables import Table, Value
 from logyard_projections.view import LIMIT_MAX, Mark, Page, Query, Wanted, query, token
 
 R = TypeVar("R", bound=msgspec.Struct)
