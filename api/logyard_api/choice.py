@@ -35,10 +35,19 @@ class Sieve:
         self._types = tuple(kind.removeprefix(TYPE_PREFIX) for kind in choice.types)
         self._belongings = Belongings()
 
+    @property
+    def by_type(self) -> bool:
+        """Whether the type of an event alone decides, so that no view need be asked."""
+        return not (self._choice.workflow or self._choice.group or self._choice.node)
+
+    def right_type(self, record: Record) -> bool:
+        """Whether the listener chose events of this type."""
+        return not self._types or tag_of(record.event).startswith(self._types)
+
     def wants(self, record: Record, view: View) -> bool:
         """Whether the listener chose this record. `view` knows what earlier records said."""
         choice = self._choice
-        if choice.workflow or choice.group or choice.node:
+        if not self.by_type:
             belongs = self._belongings.of(record, view)
             if choice.workflow and belongs.workflow != choice.workflow:
                 return False
@@ -46,4 +55,4 @@ class Sieve:
                 return False
             if choice.node and belongs.node != choice.node:
                 return False
-        return not self._types or tag_of(record.event).startswith(self._types)
+        return self.right_type(record)

@@ -13,7 +13,7 @@ from logyard_domain.records import Record
 KEPT_MAX = 20_000
 """Newest records that are kept in memory, at least; at most twice as many."""
 
-GATHER_S = 0.01
+GATHER_S = 0.003
 """How often, at most, readers are told that there is more."""
 
 BATCH_MAX = 500

@@ -179,6 +179,8 @@ def _sieve(yard: Yard, query: EventsQuery | PollQuery) -> Sieve | None:
 async def _chosen(yard: Yard, records: Sequence[Record], sieve: Sieve | None) -> Sequence[Record]:
     if sieve is None or not records:
         return records
+    if sieve.by_type:
+        return [record for record in records if sieve.right_type(record)]
     return await yard.views.ask(
         lambda view: [record for record in records if sieve.wants(record, view)]
     )
