@@ -9,6 +9,7 @@ from logyard_domain.commands import Ended
 from logyard_domain.work import Task
 from logyard_engine.substrate.desk import Desk
 from logyard_engine.substrate.node import EmbeddedNode
+from tests.substrate.outputs import printed as printed_by
 
 pytestmark = pytest.mark.usefixtures("node")
 
@@ -27,8 +28,8 @@ def run(desk: Desk) -> Callable[[Task], Ended]:
 def printed(desk: Desk, tmp_path: Path) -> Callable[[Task], str]:
     def output(task: Task) -> str:
         ended = desk.wait(desk.want(task, [7]))[0]
-        out = (tmp_path / "logs/wf-1/s/7.1.out").read_text()
-        err = (tmp_path / "logs/wf-1/s/7.1.err").read_text()
+        out = printed_by(tmp_path, "wf-1/s/7#1")
+        err = printed_by(tmp_path, "wf-1/s/7#1", "err")
         assert (ended.outcome, err) == ("finished", ""), ended.error
         return out
 
@@ -61,12 +62,9 @@ def test_what_a_job_used_is_told(run: Callable[[Task], Ended]) -> None:
 def test_output_is_kept_by_rank_and_attempt(desk: Desk, tmp_path: Path) -> None:
     task = job("sh", "-c", "echo out of $LOGYARD_ALLOCATION; echo err >&2")
     desk.wait([*desk.want(task, [0, 1]), *desk.want(task, [1], attempt=2)])
-    logs = tmp_path / "logs/wf-1/s"
-    assert sorted(path.name for path in logs.iterdir()) == [
-        *("0.1.err", "0.1.out", "1.1.err", "1.1.out", "1.2.err", "1.2.out")
-    ]
-    assert (logs / "1.2.out").read_text() == "out of wf-1/s/1#2\n"
-    assert (logs / "0.1.err").read_text() == "err\n"
+    for name in ("wf-1/s/0#1", "wf-1/s/1#1", "wf-1/s/1#2"):
+        assert printed_by(tmp_path, name) == f"out of {name}\n"
+        assert printed_by(tmp_path, name, "err") == "err\n"
 
 
 @pytest.mark.parametrize(
@@ -162,13 +160,13 @@ def test_cwd_is_kept(printed: Callable[[Task], str], tmp_path: Path) -> None:
     assert printed(job(script="pwd", cwd=str(tmp_path))).endswith(f"{tmp_path}\n")
 
 
-def test_plain_ranks_share_a_scratch_folder_of_their_stage(
+def test_plain_ranks_share_a_scratch_folder_of_their_workflow(
     desk: Desk, node: EmbeddedNode, tmp_path: Path
 ) -> None:
     desk.wait(desk.want(job("sh", "-c", "pwd"), [0, 1]))
-    first = (tmp_path / "logs/wf-1/s/0.1.out").read_text()
-    assert first == (tmp_path / "logs/wf-1/s/1.1.out").read_text()
-    assert first.strip() == str(tmp_path / "node/scratch/wf-1/s")
+    first = printed_by(tmp_path, "wf-1/s/0#1")
+    assert first == printed_by(tmp_path, "wf-1/s/1#1")
+    assert first.startswith(str(tmp_path / "node/scratch"))
 
 
 def test_cpus_and_devices_are_handed_out(printed: Callable[[Task], str]) -> None:
@@ -180,8 +178,7 @@ def test_300_short_jobs(desk: Desk, tmp_path: Path) -> None:
     ends = desk.wait(desk.want(job("echo", "$FB_TASK_ID", array=True), range(300)))
     assert {ended.outcome for ended in ends} == {"finished"}
     assert len(desk.ends) == 300
-    logs = tmp_path / "logs/wf-1/s"
-    assert [(logs / f"{rank}.1.out").read_text() for rank in range(300)] == [
+    assert [printed_by(tmp_path, f"wf-1/s/{rank}#1") for rank in range(300)] == [
         f"{rank}\n" for rank in range(300)
     ]
     # Ends are gathered, not told one by one.

@@ -6,6 +6,8 @@ import os
 import select
 import shutil
 import signal
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,19 +48,21 @@ def connect(folder: Path) -> Iterator[Connect]:
         one.close()
 
 
-def started(tmp_path: Path, allocation: str, script: str, limit_ms: int = 0) -> Message:
+def shared(tmp_path: Path, limit_ms: int = 0, carried: bool = False) -> Message:
+    """What the keeper has to know of the task before the first start."""
+    path = {b"PATH": b"/usr/bin:/bin"}
+    stem = str(tmp_path / "wf.n1")
+    return frames.task("wf/s", stem, carried, "", (), path, "", limit_ms, 100)
+
+
+def started(tmp_path: Path, allocation: str, script: str, cwd: str = "") -> Message:
     return frames.start(
         allocation,
-        "/bin/sh",
-        ("sh", "-c", script),
-        {"PATH": "/usr/bin:/bin", "LOGYARD_ALLOCATION": allocation},
-        str(tmp_path),
-        str(tmp_path / "out"),
-        str(tmp_path / "err"),
+        "wf/s",
+        {b"LOGYARD_ALLOCATION": allocation.encode()},
         (),
-        limit_ms,
-        100,
         ("note", 1),
+        command=("/bin/sh", ("sh", "-c", script), cwd or str(tmp_path)),
     )
 
 
@@ -81,7 +85,7 @@ def begun(client: KeeperClient, allocation: str) -> None:
 def written(path: Path) -> None:
     """Wait for the first output of a job."""
     deadline = CLOCK.monotonic() + 20
-    while not path.read_text():
+    while not path.exists() or not path.read_text():
         assert CLOCK.monotonic() < deadline
         select.select([], [], [], 0.01)
 
@@ -98,19 +102,20 @@ def gone(pid: int) -> None:
 def test_same_start_twice_is_one_run(connect: Connect, folder: Path, tmp_path: Path) -> None:
     client = connect()
     message = started(tmp_path, "a#1", "echo run; sleep 0.2")
-    client.send([message, message])
+    client.send([shared(tmp_path), message, message])
     client.send([message])
     assert ends(client, 1)["a#1"].exit_code == 0
     client.send([message])
     assert ends(client, 1)["a#1"].exit_code == 0
-    assert (tmp_path / "out").read_text() == "run\n"
+    assert (tmp_path / "wf.n1.0.out").read_text() == "run\n"
     client.close()
 
 
 def test_ends_are_kept_until_forgotten(connect: Connect, folder: Path, tmp_path: Path) -> None:
     first = connect()
     assert first.known == []
-    first.send([started(tmp_path, "a#1", "exit 4"), started(tmp_path, "b#1", "sleep 30")])
+    starts = started(tmp_path, "a#1", "exit 4"), started(tmp_path, "b#1", "sleep 30")
+    first.send([shared(tmp_path), *starts])
     ends(first, 1)
     first.close()
     second = connect()
@@ -134,7 +139,7 @@ def test_two_agents_get_one_keeper(connect: Connect) -> None:
 
 def test_time_limit_holds_without_an_agent(connect: Connect, folder: Path, tmp_path: Path) -> None:
     client = connect()
-    client.send([started(tmp_path, "a#1", "echo $$; sleep 60", limit_ms=200)])
+    client.send([shared(tmp_path, 200), started(tmp_path, "a#1", "echo $$; sleep 60")])
     begun(client, "a#1")
     client.close()
     gone(group_of(folder))
@@ -159,14 +164,15 @@ def test_killed_keeper_leaves_nothing_running(
     # One leader without a mark in its environment, one process that left its group.
     client.send(
         [
+            shared(tmp_path),
             started(tmp_path, "a#1", "exec env -i /bin/sleep 60"),
             started(tmp_path, "b#1", "setsid sleep 60 & echo $!; sleep 60"),
         ]
     )
     begun(client, "b#1")
     leader = group_of(folder)
-    written(tmp_path / "out")
-    escaped = int((tmp_path / "out").read_text())
+    written(tmp_path / "wf.n1.1.out")
+    escaped = int((tmp_path / "wf.n1.1.out").read_text())
     assert {leader, escaped} <= {one for one, _ in living()}
     os.kill(pid, signal.SIGKILL)
     assert client.receive() is None
@@ -181,17 +187,20 @@ def test_terminated_keeper_stops_its_jobs_first(
 ) -> None:
     client = connect()
     client.send(
-        [started(tmp_path, "a#1", "trap 'echo bye; exit 1' TERM; echo hi; sleep 60 & wait")]
+        [
+            shared(tmp_path),
+            started(tmp_path, "a#1", "trap 'echo bye; exit 1' TERM; echo hi; sleep 60 & wait"),
+        ]
     )
     begun(client, "a#1")
-    written(tmp_path / "out")
+    written(tmp_path / "wf.n1.0.out")
     pid = keeper_pid(folder)
     assert pid is not None
     os.kill(pid, signal.SIGTERM)
     end = ends(client, 1)["a#1"]
     assert (end.cause, end.exit_code) == ("canceled", 1)
     assert client.receive() is None
-    assert (tmp_path / "out").read_text() == "hi\nbye\n"
+    assert (tmp_path / "wf.n1.0.out").read_text() == "hi\nbye\n"
 
 
 def test_idle_keeper_goes_by_itself(folder: Path) -> None:
@@ -207,9 +216,7 @@ def test_folder_that_is_not_there_is_a_clear_end(
     connect: Connect, folder: Path, tmp_path: Path
 ) -> None:
     client = connect()
-    message = list(started(tmp_path, "a#1", "true"))
-    message[5] = "/no/such/folder"
-    client.send([tuple(message)])
+    client.send([shared(tmp_path), started(tmp_path, "a#1", "true", cwd="/no/such/folder")])
     end = ends(client, 1)["a#1"]
     assert (end.exit_code, end.started_at > 0) == (125, True)
     assert "/no/such/folder" in end.error
@@ -233,10 +240,10 @@ def test_frames_are_cut_anywhere() -> None:
 
 def test_hello_may_be_larger_than_a_socket_holds(connect: Connect, tmp_path: Path) -> None:
     first = connect()
-    messages = [started(tmp_path, f"{'a' * 2_000}{n}#1", "true") for n in range(500)]
-    for message in messages:
+    first.send([shared(tmp_path)])
+    for n in range(500):
         # Starts that fail cost no process.
-        first.send([(*message[:5], "/no/such/folder", *message[6:])])
+        first.send([started(tmp_path, f"{'a' * 2_000}{n}#1", "true", cwd="/no/such/folder")])
     ends(first, 500)
     assert len(connect().known) == 500
 
@@ -244,7 +251,7 @@ def test_hello_may_be_larger_than_a_socket_holds(connect: Connect, tmp_path: Pat
 def test_keeper_of_a_removed_folder_ends_with_its_jobs(tmp_path: Path) -> None:
     folder = tmp_path / "node"
     client = KeeperClient(folder, CLOCK, idle_s=0.1)
-    client.send([started(tmp_path, "a#1", "sleep 60")])
+    client.send([shared(tmp_path), started(tmp_path, "a#1", "sleep 60")])
     begun(client, "a#1")
     keeper, job = keeper_pid(folder), group_of(folder)
     assert keeper is not None
@@ -252,3 +259,26 @@ def test_keeper_of_a_removed_folder_ends_with_its_jobs(tmp_path: Path) -> None:
     client.close()
     gone(keeper)
     gone(job)
+
+
+def test_what_comes_along_with_the_hello_is_heard(tmp_path: Path) -> None:
+    known = [("a#1", ("note", 1), 0, None), ("b#1", ("note", 2), 5, None)]
+    end = (4, 0, "", 7, 1, 1, 1, "")
+    hello = frames.packed([("hello", frames.PROTOCOL, "keeper", known)])
+    news = frames.packed([("began", [("a#1", 7)]), ("ended", [("a#1", end)])])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(tmp_path / "keeper.sock"))
+        listener.listen()
+
+        def speak() -> None:
+            with listener.accept()[0] as agent:
+                agent.sendall(hello + news)
+
+        keeper = threading.Thread(target=speak)
+        keeper.start()
+        client = KeeperClient(tmp_path, CLOCK)
+        keeper.join()
+    client.close()
+    first, second = client.known
+    assert (first.started_at, first.end) == (7, ChildEnd(*end))
+    assert (second.started_at, second.end) == (5, None)

@@ -13,6 +13,7 @@ from logyard_engine.substrate.results import FolderResults
 from logyard_engine.substrate.runtime import Runtime
 from logyard_engine.substrate.seats import Seat, Seats
 from logyard_engine.substrate.volumes import Volumes
+from tests.substrate.outputs import printed
 
 HUNGRY = "b = bytearray(200 << 20); print(len(b))"
 MEMORY = 64 << 20
@@ -52,7 +53,7 @@ def test_what_stays_within_the_limit_is_left_alone(desk: Desk, tmp_path: Path) -
     ended = desk.wait(desk.want(job("python3", "-c", HUNGRY, memory=512 << 20)))[0]
     assert (ended.outcome, ended.error) == ("finished", "")
     assert ended.peak_bytes > 150 << 20
-    assert (tmp_path / "logs/wf-1/s/0.1.out").read_text() == f"{200 << 20}\n"
+    assert printed(tmp_path, "wf-1/s/0#1") == f"{200 << 20}\n"
 
 
 @pytest.mark.usefixtures("grouped")
@@ -60,7 +61,7 @@ def test_job_is_inside_from_its_first_instruction_and_the_group_goes(
     desk: Desk, grouped: EmbeddedNode, tmp_path: Path
 ) -> None:
     desk.wait(desk.want(job("cat", "/proc/self/cgroup")))
-    text = (tmp_path / "logs/wf-1/s/0.1.out").read_text()
+    text = printed(tmp_path, "wf-1/s/0#1")
     inside = [line.split(":", 2)[2] for line in text.splitlines() if "wf-1.s.0.1" in line]
     assert inside
     assert grouped.stop("leave", 20)
@@ -74,23 +75,24 @@ def test_what_left_the_group_of_processes_goes_with_the_control_group(
 ) -> None:
     script = "setsid sh -c 'echo $$; exec sleep 60' & sleep 0.3"
     desk.wait(desk.want(job("sh", "-c", script)))
-    pid = (tmp_path / "logs/wf-1/s/0.1.out").read_text().strip()
+    pid = printed(tmp_path, "wf-1/s/0#1").strip()
     assert grouped.stop("leave", 20)
     assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_text()
 
 
 def test_without_control_groups_the_data_segment_is_limited(tmp_path: Path) -> None:
     volumes = Volumes(tmp_path / "volumes", FolderResults(tmp_path / "results"))
-    runtime = Runtime(tmp_path / "node", tmp_path / "logs", volumes, None)
+    runtime = Runtime("n1", tmp_path / "node", tmp_path / "logs", volumes, None)
     assert runtime.limits == "rlimit"
     desk = Desk()
     start = desk.sync().starts
     assert start == ()
     task = job("python3", "-c", HUNGRY)
     [allocation] = desk.want(task)
-    message, _ = runtime.prepare(task, desk.sync().starts[0], Seat())
-    assert message[1] == allocation
-    executable, argv, env, cwd = message[2:6]
+    [shared, message], _ = runtime.prepare(task, desk.sync().starts[0], Seat())
+    assert (shared[0], message[1]) == ("task", allocation)
+    executable, argv, cwd = message[7]
+    env = shared[6] | message[3]
     out = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
     pid = os.posix_spawn(
         executable,
@@ -150,4 +152,4 @@ def test_bound_to_as_many_cpus_as_cores(tmp_path: Path, desk: Desk) -> None:
     node.start()
     desk.wait(desk.want(job("nproc", memory=0)))
     assert node.stop("leave", 20)
-    assert (tmp_path / "logs/wf-1/s/0.1.out").read_text() == "1\n"
+    assert printed(tmp_path, "wf-1/s/0#1", node="n2") == "1\n"

@@ -14,6 +14,7 @@ from logyard_domain.work import Task
 from logyard_engine.substrate.desk import Desk
 from logyard_engine.substrate.keeping import keeper_pid
 from logyard_engine.substrate.node import EmbeddedNode, NodeError
+from tests.substrate.outputs import printed
 
 AGENT = """
 import sys, threading
@@ -95,7 +96,7 @@ def test_jobs_outlive_a_clean_restart(
     [ended] = desk.wait([name])
     assert ended.outcome == "finished"
     assert desk.registrations[0].incarnation == desk.registrations[-1].incarnation
-    assert (tmp_path / "logs/wf-1/s/0.1.out").read_text() == "done\n"
+    assert printed(tmp_path, "wf-1/s/0#1") == "done\n"
 
 
 def test_killed_keeper_is_a_new_incarnation(
@@ -135,8 +136,7 @@ def test_sync_stops_what_is_not_wanted_and_starts_what_is_missing(
     node = start_node()
     keep, unwanted = desk.want(task("trap '' TERM; sleep 60 & echo $$; wait; wait"), [0, 1])
     desk.wait_until(lambda: {keep, unwanted} <= desk.began.keys())
-    out = tmp_path / "logs/wf-1/s/1.1.out"
-    desk.wait_until(lambda: bool(out.read_text()))
+    desk.wait_until(lambda: bool(printed(tmp_path, "wf-1/s/1#1")))
     desk.unwant(unwanted)
     desk.connect(None)
     [missing] = desk.want(task("true"), [2])
@@ -146,7 +146,9 @@ def test_sync_stops_what_is_not_wanted_and_starts_what_is_missing(
     assert desk.wait([missing])[0].outcome == "finished"
     # It is told again as it stands, and is not started again.
     desk.wait_until(lambda: desk.began.get(keep) == started_at)
-    desk.wait_until(lambda: not Path(f"/proc/{out.read_text().strip()}").exists(), 20)
+    desk.wait_until(
+        lambda: not Path(f"/proc/{printed(tmp_path, 'wf-1/s/1#1').strip()}").exists(), 20
+    )
     assert [one.allocation for one in desk.ends] == [missing]
 
 

@@ -8,6 +8,7 @@ from logyard_domain.work import Stop, Task
 from logyard_engine.substrate.desk import Desk
 from logyard_engine.substrate.keeper.processes import living
 from logyard_engine.substrate.node import EmbeddedNode
+from tests.substrate.outputs import printed
 
 pytestmark = pytest.mark.usefixtures("node")
 
@@ -39,7 +40,7 @@ def test_grandchildren_die_with_the_leader(desk: Desk, tmp_path: Path) -> None:
     # The grandchild ignores SIGTERM and SIGHUP, and outlives its parents by nothing.
     script = "(trap '' TERM HUP; sh -c 'echo $$; while :; do sleep 60; done') & sleep 0.2"
     desk.wait(desk.want(job(script)))
-    pid = (tmp_path / "logs/wf-1/s/0.1.out").read_text().strip()
+    pid = printed(tmp_path, "wf-1/s/0#1").strip()
     desk.wait_until(lambda: not alive(pid))
 
 
@@ -59,34 +60,31 @@ def test_time_limit_kills_what_ignores_sigterm(desk: Desk) -> None:
 def test_stop_lets_a_job_end_in_its_way(desk: Desk, tmp_path: Path, outcome: str) -> None:
     script = "trap 'echo saved; exit 5' TERM; echo up; while :; do sleep 0.05; done"
     allocation = begun(desk, job(script))
-    out = tmp_path / "logs/wf-1/s/0.1.out"
-    desk.wait_until(lambda: out.read_text() == "up\n")
+    desk.wait_until(lambda: printed(tmp_path, "wf-1/s/0#1") == "up\n")
     desk.stop(Stop(allocation, 20_000, outcome))  # type: ignore[arg-type]
     ended = desk.wait([allocation])[0]
     assert (ended.outcome, ended.exit_code, ended.error) == (outcome, 5, "")
-    assert out.read_text() == "up\nsaved\n"
+    assert printed(tmp_path, "wf-1/s/0#1") == "up\nsaved\n"
 
 
 def test_members_keep_their_grace_when_the_leader_is_gone(desk: Desk, tmp_path: Path) -> None:
     # The shell dies of SIGTERM at once; its child needs a while to save its work.
     child = "trap 'sleep 0.3; echo saved; exit' TERM; echo up; while :; do sleep 0.05; done"
     allocation = begun(desk, job(f'sh -c "{child}"; true'))
-    out = tmp_path / "logs/wf-1/s/0.1.out"
-    desk.wait_until(lambda: out.read_text() == "up\n")
+    desk.wait_until(lambda: printed(tmp_path, "wf-1/s/0#1") == "up\n")
     desk.stop(Stop(allocation, 20_000))
     ended = desk.wait([allocation])[0]
     assert (ended.outcome, ended.signal) == ("canceled", 15)
-    assert out.read_text() == "up\nsaved\n"
+    assert printed(tmp_path, "wf-1/s/0#1") == "up\nsaved\n"
 
 
 def test_grace_ends_for_members_too(desk: Desk, tmp_path: Path) -> None:
     child = "trap '' TERM; echo $$; while :; do sleep 0.05; done"
     allocation = begun(desk, job(f"sh -c {child!r}; true".replace("'", '"').replace('""', "''")))
-    out = tmp_path / "logs/wf-1/s/0.1.out"
-    desk.wait_until(lambda: bool(out.read_text()))
+    desk.wait_until(lambda: bool(printed(tmp_path, "wf-1/s/0#1")))
     desk.stop(Stop(allocation, 100))
     desk.wait([allocation])
-    desk.wait_until(lambda: not alive(out.read_text().strip()))
+    desk.wait_until(lambda: not alive(printed(tmp_path, "wf-1/s/0#1").strip()))
 
 
 def test_stop_in_the_same_batch_as_the_start(desk: Desk, node: EmbeddedNode) -> None:

@@ -12,6 +12,7 @@ from logyard_engine.substrate.desk import Desk
 from logyard_engine.substrate.node import EmbeddedNode
 from logyard_engine.substrate.results import FolderResults
 from logyard_engine.substrate.volumes import VolumeError, Volumes
+from tests.substrate.outputs import printed
 
 needs_bwrap = pytest.mark.skipif(not sandbox.bwrap(), reason="bubblewrap does not work here")
 
@@ -44,7 +45,7 @@ def test_a_workflow_of_data(desk: Desk, tmp_path: Path) -> None:
     single = stage("one", "egress", volume="data", path="deep/in.txt", result="copy.txt")
     ends = do(desk, VOLUME, INGRESS, work, egress, single)
     assert [(ended.outcome, ended.error) for ended in ends] == [("finished", "")] * 5
-    assert (tmp_path / "logs/wf-1/work/0.1.out").read_text() == "level=3\n/data/results\n"
+    assert printed(tmp_path, "wf-1/work/0#1") == "level=3\n/data/results\n"
     assert (tmp_path / "results/wf-1/all/out.txt").read_text() == "GRüßE\n"
     assert (tmp_path / "results/wf-1/copy.txt").read_text() == "grüße\n"
     desk.drop_volumes("wf-1")
@@ -62,7 +63,7 @@ def test_mount_over_the_node_s_own_folder(desk: Desk, tmp_path: Path) -> None:
     work = stage("work", "job", script="pwd; ls -A " + over, mounts={over: "data"})
     ends = do(desk, VOLUME, work)
     assert ends[1].error == ""
-    assert (tmp_path / "logs/wf-1/work/0.1.out").read_text() == "/.logyard/work\n"
+    assert printed(tmp_path, "wf-1/work/0#1") == "/.logyard/work\n"
 
 
 @pytest.mark.usefixtures("node")
@@ -75,7 +76,7 @@ def test_program_inside_a_volume(desk: Desk, tmp_path: Path) -> None:
     )
     ends = do(desk, VOLUME, tool, chmod, work)
     assert [ended.error for ended in ends] == [""] * 4
-    assert (tmp_path / "logs/wf-1/work/0.1.out").read_text() == "hi\n"
+    assert printed(tmp_path, "wf-1/work/0#1") == "hi\n"
 
 
 @pytest.mark.usefixtures("node")

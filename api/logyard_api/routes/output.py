@@ -13,8 +13,9 @@ from logyard_api.bodies import Body, Count, Reply, read, respond
 from logyard_api.errors import invalid
 from logyard_api.folders import aside
 from logyard_api.operations import JSON, Routes, ViewQuery
-from logyard_api.outputs import Stream, output_file, read_piece, tail_offset, write_piece
+from logyard_api.outputs import Output, far_file, write_piece
 from logyard_api.yard import Yard
+from logyard_engine.substrate.printed import Stream
 from logyard_projections.stages import ALLOCATIONS, OVER, STAGES, Stage, allocation_key, stage_key
 from logyard_projections.view import View
 
@@ -71,10 +72,11 @@ class Size(Reply, frozen=True):
 
 
 class _Standing(msgspec.Struct, frozen=True):
-    """The attempt whose output is meant (0: none yet), and whether more of it can come."""
+    """The attempt whose output is meant (0: none yet), its node, and whether more can come."""
 
     rank: int
     attempt: int
+    node: str
     over: bool
 
 
@@ -103,7 +105,7 @@ async def put_output(request: Request, yard: Yard, id: str, query: PieceQuery) -
     """
     if not query.allocation.startswith(f"{id}/"):
         raise invalid(f"query: allocation: {query.allocation!r} is not of workflow {id!r}")
-    path = output_file(yard.outputs, query.allocation, query.stream)
+    path = far_file(yard.outputs, query.allocation, query.stream)
     await yard.must_know(id)
     data = await read(request, PIECE_BYTES_MAX)
     return respond(Size(size=await aside(lambda: write_piece(path, query.offset, data))))
@@ -118,20 +120,26 @@ def _standing(view: View, workflow: str, query: OutputQuery) -> _Standing | None
         return None
     attempts = _attempts(view, stage, rank)
     wanted = query.attempt or max(attempts, default=0)
-    over = stage.status in OVER or attempts.get(wanted) == "ended"
-    return _Standing(rank, wanted, over)
+    node, state = attempts.get(wanted, ("", ""))
+    return _Standing(rank, wanted, node, stage.status in OVER or state == "ended")
 
 
-def _attempts(view: View, stage: Stage, rank: int) -> dict[int, str]:
+def _attempts(view: View, stage: Stage, rank: int) -> dict[int, tuple[str, str]]:
+    """Node and state of each attempt that was placed."""
     prefix = allocation_key(stage.workflow, stage.name, rank, 0).partition("#")[0] + "#"
     page = view.scan(ALLOCATIONS, prefix=prefix)
-    return {row.attempt: row.state for row in page.rows if row.state not in ("waiting", "delayed")}
+    return {
+        row.attempt: (row.node, row.state)
+        for row in page.rows
+        if row.state not in ("waiting", "delayed")
+    }
 
 
 async def _pieces(yard: Yard, workflow: str, query: OutputQuery) -> AsyncIterator[bytes]:
     streams: tuple[Stream, ...] = (query.stream,) if query.stream else ("out", "err")
     offsets: dict[Stream, int] = {}
     attempt = query.attempt
+    output: Output | None = None
     while True:
         standing = await _stands(yard, workflow, msgspec.structs.replace(query, attempt=attempt))
         if standing is None:
@@ -139,9 +147,11 @@ async def _pieces(yard: Yard, workflow: str, query: OutputQuery) -> AsyncIterato
         if standing.attempt:
             # Once begun, this attempt is followed, and not a later one.
             attempt = standing.attempt
-            name = f"{workflow}/{query.name}/{standing.rank}#{attempt}"
+            if output is None:
+                name = f"{workflow}/{query.name}/{standing.rank}#{attempt}"
+                output = Output(yard.outputs, standing.node, name)
             for stream in streams:
-                async for piece in _rest(yard, name, stream, offsets, query.tail):
+                async for piece in _rest(output, stream, offsets, query.tail):
                     yield piece
         if standing.over or not query.follow or yard.tail.closed:
             return
@@ -153,18 +163,15 @@ async def _stands(yard: Yard, workflow: str, query: OutputQuery) -> _Standing | 
 
 
 async def _rest(
-    yard: Yard, allocation: str, stream: Stream, offsets: dict[Stream, int], lines: int | None
+    output: Output, stream: Stream, offsets: dict[Stream, int], lines: int | None
 ) -> AsyncIterator[bytes]:
     """What was printed since the last look."""
-    path = output_file(yard.outputs, allocation, stream)
     if stream not in offsets:
         offsets[stream] = 0
-        if lines == 0:
-            offsets[stream] = path.stat().st_size if path.exists() else 0
-        elif lines is not None:
-            offsets[stream] = await aside(lambda: tail_offset(path, lines))
+        if lines is not None:
+            offsets[stream] = await aside(lambda: output.tail_offset(stream, lines))
     while True:
-        piece = await aside(lambda: read_piece(path, offsets[stream]))
+        piece = await aside(lambda: output.read(stream, offsets[stream]))
         if not piece:
             return
         offsets[stream] += len(piece)

@@ -19,7 +19,8 @@ from logyard_engine.clock import Clock
 from logyard_engine.substrate import ear, endings
 from logyard_engine.substrate.commandline import Refusal
 from logyard_engine.substrate.ear import Leaving
-from logyard_engine.substrate.keeping import ChildEnd, KeeperClient, KeeperError, Known, Message
+from logyard_engine.substrate.hand import Hand
+from logyard_engine.substrate.keeping import ChildEnd, KeeperClient, KeeperError, Known
 from logyard_engine.substrate.link import Link, Outputs
 from logyard_engine.substrate.outbox import Outbox
 from logyard_engine.substrate.runs import Run
@@ -32,7 +33,6 @@ from logyard_engine.substrate.volumes import Volumes
 HEARTBEAT_S = 5.0
 _BACK_OFF_S = (0.05, 5.0)
 _IDLE_WORKFLOW_S = 30.0
-_FORGET_MAX = 256
 _GATHER_S = 0.008
 _AHEAD_LOW = 16
 """More than so many allocations that wait behind others are work for longer than a report takes."""
@@ -73,11 +73,9 @@ class Agent:
         self._side = SideWork(volumes, runtime, clock, self._ear)
         self._thread = threading.Thread(target=self._work, name="logyard-agent", daemon=True)
         self._epoll = select.epoll()
-        self._keeper: KeeperClient | None = None
+        self._hand = Hand(self._epoll)
         self._tasks = Tasks()
         self._runs: dict[str, Run] = {}
-        self._messages: list[Message] = []
-        self._forgotten: list[str] = []
         self._recent: set[str] | None = None
         self._ahead: set[str] = set()
         self._dropping: set[str] = set()
@@ -133,7 +131,7 @@ class Agent:
             due = min(due, self._report_at)
         if self._leaving == "kill":
             due = min(due, self._leave_by)
-        elif self._keeper is None:
+        elif not self._hand.holds:
             due = min(due, self._attach_at)
         return max(0.0, due - self._clock.monotonic())
 
@@ -161,14 +159,14 @@ class Agent:
             case ear.Leave(mode):
                 self._leaving = mode
                 if mode == "kill":
-                    self._messages.append(("quit", _KILL_GRACE_MS))
+                    self._hand.add(("quit", _KILL_GRACE_MS))
                     self._leave_by = self._clock.monotonic() + _KILL_WAIT_S
             case _:
                 assert_never(word)
 
     def _on_time(self) -> None:
         now = self._clock.monotonic()
-        if self._keeper is None and self._leaving is None and now >= self._attach_at:
+        if not self._hand.holds and self._leaving is None and now >= self._attach_at:
             self._attach_again(now)
         if self._register_at is not None and now >= self._register_at:
             self._register()
@@ -176,7 +174,7 @@ class Agent:
             return
         self._beat_at = now + self._heartbeat_s
         self._link.heartbeat(self._registration.node)
-        self._flush_forgotten()
+        self._hand.flush()
         live = {run.workflow for run in self._runs.values()}
         for workflow, since in list(self._idle.items()):
             if workflow in live:
@@ -185,14 +183,7 @@ class Agent:
                 self._retire(workflow)
 
     def _tell(self) -> None:
-        if self._messages:
-            if len(self._forgotten) < _FORGET_MAX:
-                # They ride along; alone they would cost a wake-up.
-                self._messages.append(("forget", self._forgotten))
-                self._forgotten = []
-            self._send()
-        if len(self._forgotten) >= _FORGET_MAX:
-            self._flush_forgotten()
+        self._hand.tell()
         now = self._clock.monotonic()
         if now >= self._report_at:
             report = self._outbox.take()
@@ -273,7 +264,7 @@ class Agent:
         else:
             seat = self._seats.take(task.cores, task.devices)
         try:
-            message, run.footprint = self._runtime.prepare(task, start, seat)
+            messages, run.footprint = self._runtime.prepare(task, start, seat)
         except Refusal as error:
             self._seats.give_back(seat)
             ended = Ended(
@@ -285,7 +276,7 @@ class Agent:
             )
             self._over(run, ended)
             return
-        self._messages.append(message)
+        self._hand.add(*messages)
 
     def _stop(self, stop: Stop) -> None:
         run = self._runs.get(stop.allocation)
@@ -293,7 +284,7 @@ class Agent:
             return
         run.outcome = run.outcome or stop.outcome
         if run.footprint is not None:
-            self._messages.append(("stop", stop.allocation, stop.grace_ms, stop.outcome))
+            self._hand.add(("stop", stop.allocation, stop.grace_ms, stop.outcome))
 
     def _drop(self, workflow: str) -> None:
         if workflow not in self._dropping:
@@ -312,10 +303,9 @@ class Agent:
     # The keeper's news.
 
     def _on_keeper(self) -> None:
-        keeper = self._keeper
-        heard = keeper.receive() if keeper is not None else None
+        heard = self._hand.hear()
         if heard is None:
-            self._detach()
+            self._hand.let_go()
             return
         for allocation, started_at in heard.began:
             self._ahead.discard(allocation)
@@ -327,7 +317,7 @@ class Agent:
             self._ahead.discard(allocation)
             run = self._runs.get(allocation)
             if run is None:
-                self._forgotten.append(allocation)
+                self._hand.forget(allocation)
             else:
                 self._ended(run, end)
 
@@ -335,8 +325,7 @@ class Agent:
         if started_at and not run.started_at:
             run.started_at = started_at
             if self._outputs is not None and run.footprint is not None:
-                files = run.footprint.stdout, run.footprint.stderr
-                self._outputs.watch(run.allocation, run.workflow, *files)
+                self._outputs.watch(run.allocation)
 
     def _ended(self, run: Run, end: ChildEnd) -> None:
         footprint = run.footprint
@@ -365,7 +354,7 @@ class Agent:
     def _forget(self, run: Run) -> None:
         self._runs.pop(run.allocation, None)
         if run.footprint is not None:
-            self._forgotten.append(run.allocation)
+            self._hand.forget(run.allocation)
         if run.workflow:
             self._idle[run.workflow] = self._clock.monotonic()
 
@@ -393,8 +382,7 @@ class Agent:
     # Attaching and leaving.
 
     def _attach(self) -> None:
-        keeper = self._keeper = KeeperClient(self._folder, self._clock)
-        self._epoll.register(keeper.fileno(), select.EPOLLIN)
+        keeper = KeeperClient(self._folder, self._clock)
         known = {one.allocation for one in keeper.known}
         changed = keeper.incarnation != self._registration.incarnation
         for run in list(self._runs.values()):
@@ -407,11 +395,11 @@ class Agent:
                 del self._runs[run.allocation]
         if changed:
             self._outbox.clear()
-            self._forgotten.clear()
             self._registration = msgspec.structs.replace(
                 self._registration, incarnation=keeper.incarnation
             )
-        self._messages.clear()
+        self._hand.take(keeper, changed)
+        self._runtime.attached()
         if not known and not self._runs:
             self._side.remove(self._runtime.fresh())
         for one in keeper.known:
@@ -435,31 +423,11 @@ class Agent:
             run = self._runs[known.allocation] = Run(known.allocation, footprint.task)
             run.footprint, run.listed = footprint, None
             self._seats.claim(footprint.seat)
+            self._runtime.adopt(footprint)
         if known.started_at:
             self._began(run, known.started_at)
         if known.end is not None:
             self._ended(run, known.end)
-
-    def _detach(self) -> None:
-        if self._keeper is not None:
-            self._epoll.unregister(self._keeper.fileno())
-            self._keeper.close()
-            self._keeper = None
-
-    def _send(self) -> None:
-        messages, self._messages = self._messages, []
-        if self._keeper is not None:
-            try:
-                self._keeper.send(messages)
-            except OSError:
-                # Its death is seen by the next reading, and handled there.
-                return
-
-    def _flush_forgotten(self) -> None:
-        if self._forgotten:
-            self._messages.append(("forget", self._forgotten))
-            self._forgotten = []
-            self._send()
 
     def _register(self) -> None:
         self._register_at = None
@@ -482,16 +450,17 @@ class Agent:
             case "drain":
                 return not self._runs and not self._outbox
             case "kill":
-                over = self._keeper is None and not self._outbox
+                over = not self._hand.holds and not self._outbox
                 return over or self._clock.monotonic() >= self._leave_by
 
     def _leave(self) -> None:
-        self._flush_forgotten()
         if not self._runs:
             # Nothing to keep: the keeper goes too.
-            self._messages.append(("quit", 0))
-            self._send()
-        self._detach()
+            for workflow in list(self._idle):
+                self._retire(workflow)
+            self._hand.add(("quit", 0))
+        self._hand.flush()
+        self._hand.let_go()
         self._link.close()
         if self._outputs is not None:
             self._outputs.close()
@@ -501,7 +470,10 @@ class Agent:
 
     def _retire(self, workflow: str) -> None:
         self._idle.pop(workflow, None)
-        self._side.remove(self._runtime.retire(workflow))
+        messages, scratch = self._runtime.retire(workflow)
+        self._hand.add(*messages)
+        if scratch is not None:
+            self._side.remove(scratch)
 
     def _grace_ms(self, run: Run) -> int:
         task = self._tasks.get(run.task)

@@ -94,8 +94,16 @@ class KeeperClient:
                 f"{frames.PROTOCOL}; let its jobs end, then end process {keeper_pid(folder)}"
             )
         self.incarnation: str = hello[2]
+        # Nobody is woken by what came in one piece with the hello, so it counts as said in it.
+        early = _heard(self._early)
+        began, ended = dict(early.began), dict(early.ended)
         self.known = [
-            Known(allocation, note, started_at, end and ChildEnd(*end))
+            Known(
+                allocation,
+                note,
+                began.get(allocation) or started_at,
+                ended.get(allocation) or (end and ChildEnd(*end)),
+            )
             for allocation, note, started_at, end in hello[3]
         ]
 
@@ -115,14 +123,7 @@ class KeeperClient:
             return None
         if not data:
             return None
-        heard = Heard([], [])
-        early, self._early = self._early, []
-        for message in early + self._frames.feed(data):
-            if message[0] == "began":
-                heard.began.extend(message[1])
-            elif message[0] == "ended":
-                heard.ended.extend((one, ChildEnd(*end)) for one, end in message[1])
-        return heard
+        return _heard(self._frames.feed(data))
 
     def close(self) -> None:
         """Leave the keeper and its jobs alone."""
@@ -146,6 +147,16 @@ class KeeperClient:
             self._frames = frames.Frames()
             select.select([], [], [], _RETRY_S)
         raise KeeperError(f"the keeper of {self._folder} does not answer; see {_LOG_NAME} there")
+
+
+def _heard(messages: Sequence[Message]) -> Heard:
+    heard = Heard([], [])
+    for message in messages:
+        if message[0] == "began":
+            heard.began.extend(message[1])
+        elif message[0] == "ended":
+            heard.ended.extend((one, ChildEnd(*end)) for one, end in message[1])
+    return heard
 
 
 def keeper_pid(folder: Path) -> int | None:

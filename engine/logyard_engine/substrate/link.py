@@ -58,12 +58,12 @@ class Link(Protocol):
 class Outputs(Protocol):
     """Brings what jobs write to where the server has it, for nodes whose folder it does not see."""
 
-    def watch(self, allocation: str, workflow: str, stdout: str, stderr: str) -> None:
-        """Carry over what is in these files, and what they grow by, from now on."""
+    def watch(self, allocation: str) -> None:
+        """Carry over what this allocation printed, and what it prints from now on."""
         ...
 
     def finish(self, allocation: str, then: Callable[[], None]) -> None:
-        """The files grow no more: call `then`, from any thread, when the server has all of them."""
+        """It prints no more: call `then`, from any thread, when the server has all of it."""
         ...
 
     def close(self) -> None:

@@ -116,14 +116,15 @@ def run_substrate(
     `keeping.KeeperError`.
     """
     name = name or socket.gethostname()
+    logs = folder.absolute() / "output"
     node = _Node(
         name=name,
         folder=folder,
-        logs=folder / "output",
+        logs=logs,
         volumes=volumes or folder / "volumes",
         results=HttpResults(server, token),
         link=HttpLink(server, name, token),
-        outputs=HttpOutputs(server, token),
+        outputs=HttpOutputs(server, name, logs, token),
         inventory=take_inventory(cores, memory, devices, annotations),
         version=version,
         clock=SystemClock(),
@@ -183,7 +184,8 @@ class _Node:
         self._lock = -1
         group = f"{name}.{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
         store = Volumes(volumes.absolute(), results)
-        runtime = Runtime(folder, logs.absolute(), store, cgroup.detect(group.replace("/", "_")))
+        limits = cgroup.detect(group.replace("/", "_"))
+        runtime = Runtime(name, folder, logs.absolute(), store, limits, outputs is not None)
         registration = RegisterNode(
             node=name,
             capacity=inventory.capacity,

@@ -9,11 +9,13 @@ import os
 import select
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote, urlencode
 
 from logyard_domain.commands import Refused
 from logyard_engine.substrate.door import Door
+from logyard_engine.substrate.printed import Printed, Stream
 
 EVERY_S = 1.0
 PIECE_BYTES = 1 << 20
@@ -40,24 +42,27 @@ class HttpResults:
 
 
 class _Carried:
-    """One allocation's two files: how far each has been carried, and what to do at the end."""
+    """One allocation's two streams: how far each has been carried, and what to do at the end."""
 
-    __slots__ = ("files", "offsets", "then", "workflow")
+    __slots__ = ("offsets", "printed", "then")
 
-    def __init__(self, workflow: str, stdout: str, stderr: str) -> None:
-        self.workflow = workflow
-        self.files = {"out": stdout, "err": stderr}
-        self.offsets = {"out": 0, "err": 0}
+    def __init__(self, printed: Printed) -> None:
+        self.printed = printed
+        self.offsets: dict[Stream, int] = {"out": 0, "err": 0}
         self.then: Callable[[], None] | None = None
 
 
 class HttpOutputs:
     """Output by ``POST /v4/workflows/{workflow}/output?allocation=&stream=&offset=``, as it grows.
 
-    Files that the server has whole are removed here.
+    It is what `node` printed below `logs`.
     """
 
-    def __init__(self, url: str, token: str = "", every_s: float = EVERY_S) -> None:
+    def __init__(
+        self, url: str, node: str, logs: Path, token: str = "", every_s: float = EVERY_S
+    ) -> None:
+        self._node = node
+        self._logs = logs
         self._door = Door(url, token)
         self._every_s = every_s
         self._lock = threading.Lock()
@@ -67,9 +72,10 @@ class HttpOutputs:
         self._thread = threading.Thread(target=self._carry, name="logyard-output", daemon=True)
         self._thread.start()
 
-    def watch(self, allocation: str, workflow: str, stdout: str, stderr: str) -> None:
+    def watch(self, allocation: str) -> None:
+        printed = Printed(self._logs, self._node, allocation)
         with self._lock:
-            self._watched.setdefault(allocation, _Carried(workflow, stdout, stderr))
+            self._watched.setdefault(allocation, _Carried(printed))
 
     def finish(self, allocation: str, then: Callable[[], None]) -> None:
         with self._lock:
@@ -110,8 +116,8 @@ class HttpOutputs:
         # Read first: what is written after the end was told is nobody's output.
         then = carried.then
         try:
-            for stream in carried.files:
-                self._carry_file(allocation, carried, stream)
+            for stream in carried.offsets:
+                self._carry_stream(allocation, carried, stream)
         except Refused as error:
             # The server does not want it, so nobody waits for it.
             _log.warning("output of %s is not taken: %s", allocation, error)
@@ -119,24 +125,12 @@ class HttpOutputs:
             return
         with self._lock:
             del self._watched[allocation]
-        for path in carried.files.values():
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                continue
         then()
 
-    def _carry_file(self, allocation: str, carried: _Carried, stream: str) -> None:
-        try:
-            fd = os.open(carried.files[stream], os.O_RDONLY)
-        except FileNotFoundError:
-            return
-        try:
-            while piece := os.pread(fd, PIECE_BYTES, carried.offsets[stream]):
-                offset = carried.offsets[stream]
-                query = urlencode({"allocation": allocation, "stream": stream, "offset": offset})
-                place = f"/v4/workflows/{quote(carried.workflow, safe='')}/output?{query}"
-                self._door.send("POST", place, piece)
-                carried.offsets[stream] = offset + len(piece)
-        finally:
-            os.close(fd)
+    def _carry_stream(self, allocation: str, carried: _Carried, stream: Stream) -> None:
+        workflow = quote(allocation.partition("/")[0], safe="")
+        while piece := carried.printed.read(stream, carried.offsets[stream], PIECE_BYTES):
+            offset = carried.offsets[stream]
+            query = urlencode({"allocation": allocation, "stream": stream, "offset": offset})
+            self._door.send("POST", f"/v4/workflows/{workflow}/output?{query}", piece)
+            carried.offsets[stream] = offset + len(piece)

@@ -1,8 +1,8 @@
 """From a task and a rank to what the keeper starts: command, environment, folders, limits.
 
-What all ranks of a task share is worked out once (`_Recipe`), so that a rank of a plain command
-costs no look at the disk. Such ranks share a scratch folder per stage; a rank with a script,
-files or mounts gets a folder of its own.
+What all ranks of a task share is worked out once (`recipe.Recipe`), so that a rank of a plain
+command costs no look at the disk. Such ranks share a scratch folder per workflow; a rank with a
+script, files or mounts gets a folder of its own.
 """
 
 import contextlib
@@ -26,6 +26,9 @@ from logyard_engine.substrate.environment import (
 )
 from logyard_engine.substrate.keeper import frames
 from logyard_engine.substrate.keeping import Message
+from logyard_engine.substrate.printed import binder_stem
+from logyard_engine.substrate.recipe import Command, Recipe, Recipes, encoded
+from logyard_engine.substrate.scratch import Scratch
 from logyard_engine.substrate.seats import Seat
 from logyard_engine.substrate.volumes import VolumeError, Volumes
 
@@ -42,52 +45,41 @@ class Footprint(msgspec.Struct, frozen=True, array_like=True):
     groups: tuple[str, ...]
     home: str
     memory: int
-    stdout: str
-    stderr: str
+    scratch: str
 
     def note(self) -> tuple[Any, ...]:
         """As the keeper's note; `msgspec.convert` turns it back."""
         seat = (self.seat.cpus, self.seat.devices)
-        return (
-            *(self.task, self.workflow, seat, self.groups),
-            *(self.home, self.memory, self.stdout, self.stderr),
-        )
-
-
-class _Recipe:
-    """What the ranks of one task have in common on this node."""
-
-    __slots__ = ("binds", "cwd", "env", "logs", "private", "resolved", "scratch", "task", "varies")
-
-    def __init__(self, task: Task, env: dict[str, str], logs: str, scratch: str) -> None:
-        self.task = task
-        self.env = env
-        self.logs = logs
-        self.scratch = scratch
-        self.binds: dict[str, Path] = {}
-        self.private = bool(task.script or task.files or task.mounts)
-        self.cwd = ""
-        self.varies = any("$" in argument for argument in task.argv)
-        self.resolved: tuple[str, tuple[str, ...]] | None = None
+        held = (self.task, self.workflow, seat, self.groups)
+        return (*held, self.home, self.memory, self.scratch)
 
 
 class Runtime:
-    """Prepares and clears up allocations in `folder`; output goes below `logs`.
+    """Prepares and clears up allocations of `node` in `folder`; output goes below `logs`, and is
+    `carried` to a server from there or not.
 
     `limits` is None where there are no control groups: memory is then limited by RLIMIT_DATA.
     """
 
     def __init__(
-        self, folder: Path, logs: Path, volumes: Volumes, limits: cgroup.Driver | None
+        self,
+        node: str,
+        folder: Path,
+        logs: Path,
+        volumes: Volumes,
+        limits: cgroup.Driver | None,
+        carried: bool = False,
     ) -> None:
+        self._node = node
+        self._carried = carried
         self._attempts = folder / "attempts"
-        self._scratch = folder / "scratch"
         self._logs = logs
         self._volumes = volumes
         self._limits = limits
         self._base = base_environment()
-        self._recipes: dict[str, _Recipe] = {}
+        self._recipes = Recipes(carried)
         self._attempts.mkdir(parents=True, exist_ok=True)
+        self._scratch = Scratch(folder / "scratch", self._attempts)
 
     @property
     def limits(self) -> str:
@@ -99,53 +91,57 @@ class Runtime:
         """What this node can do beyond starting processes."""
         return ("mounts",) if sandbox.bwrap() else ()
 
-    def prepare(self, task: Task, start: Start, seat: Seat) -> tuple[Message, Footprint]:
-        """What the keeper has to start, and what it will hold. Raises Refusal when that cannot
-        be.
+    def prepare(self, task: Task, start: Start, seat: Seat) -> tuple[list[Message], Footprint]:
+        """What the keeper has to hear to start it, and what it will hold. Raises Refusal when that
+        cannot be.
         """
-        recipe = self._recipes.get(task.task)
-        if recipe is None or recipe.task is not task:
-            recipe = self._recipes[task.task] = self._recipe(task)
-        _, _, rank, attempt = allocation_parts(start.allocation)
-        env = recipe.env.copy()
-        env["LOGYARD_ALLOCATION"] = start.allocation
-        env["LOGYARD_ATTEMPT"] = str(attempt)
+        recipe = self._recipes.get(task)
+        if recipe is None:
+            recipe = self._recipe(task)
+            self._recipes.keep(recipe)
+        _, _, _, attempt = allocation_parts(start.allocation)
+        own = {"LOGYARD_ALLOCATION": start.allocation, "LOGYARD_ATTEMPT": str(attempt)}
         if task.array:
-            env["FB_TASK_ID"] = str(start.rank)
+            own["FB_TASK_ID"] = str(start.rank)
         if seat.devices:
-            env.update(device_environment(seat))
+            own.update(device_environment(seat))
         home = ""
         if recipe.private:
             home = str(self._attempts / start.allocation.replace("/", "~"))
         try:
-            command, cwd = self._command(recipe, env, home)
+            command = self._command(recipe, own, home)
             groups, join = self._limited(task, start.allocation, seat)
         except Refusal:
             self.clear_home(home)
             raise
         if join:
-            script = f'{join}exec "$@"'
-            command = ("/bin/sh", ("sh", "-c", script, "sh", command[0], *command[1][1:]))
-        stem = f"{recipe.logs}/{rank}.{attempt}"
+            words = ("sh", "-c", f'{join}exec "$@"', "sh", command[0], *command[1][1:])
+            command = ("/bin/sh", words, command[2])
         footprint = Footprint(
             *(task.task, task.workflow, seat, groups, home, task.memory),
-            *(stem + ".out", stem + ".err"),
+            recipe.scratch,
         )
+        messages = self._recipes.introduce(recipe)
         message = frames.start(
             start.allocation,
-            command[0],
-            command[1],
-            env,
-            cwd,
-            footprint.stdout,
-            footprint.stderr,
+            task.task,
+            encoded(own),
             seat.cpus,
-            task.limit_ms,
-            task.grace_ms,
             footprint.note(),
             start.behind,
+            None if command is recipe.command else command,
         )
-        return message, footprint
+        messages.append(message)
+        return messages, footprint
+
+    def adopt(self, footprint: Footprint) -> None:
+        """An earlier agent started this."""
+        if footprint.scratch:
+            self._scratch.adopt(footprint.workflow, footprint.scratch)
+
+    def attached(self) -> None:
+        """The keeper is another one, or was left in between: it has to be told of tasks again."""
+        self._recipes.unknown()
 
     def measure(self, footprint: Footprint) -> cgroup.Usage | None:
         """What an ended allocation used, if its control group counted."""
@@ -165,19 +161,15 @@ class Runtime:
         if home:
             shutil.rmtree(home, ignore_errors=True)
 
-    def retire(self, workflow: str) -> Path:
-        """Nothing of this workflow runs here any more: put its scratch folders aside, for removal.
+    def retire(self, workflow: str) -> tuple[list[Message], Path | None]:
+        """Nothing of this workflow runs here any more: what the keeper has to hear, and its scratch
+        folder, put aside for removal, if it is not empty.
 
         Must not run at the same time as `prepare`; removing what is returned may.
         """
-        for key in [
-            key for key, recipe in self._recipes.items() if recipe.task.workflow == workflow
-        ]:
-            del self._recipes[key]
-        aside = self._attempts / f"scratch~{workflow}"
-        with contextlib.suppress(OSError):
-            os.rename(self._scratch / workflow, aside)
-        return aside
+        messages = self._recipes.retire(workflow)
+        messages.append(("retire", binder_stem(self._logs, workflow, self._node)))
+        return messages, self._scratch.retire(workflow)
 
     def fresh(self) -> Path:
         """Nothing runs here: end and remove what a crash left, and put old folders aside for
@@ -188,8 +180,13 @@ class Runtime:
         self._recipes.clear()
         aside = self._attempts.with_name(f"old.{os.getpid()}.{len(os.listdir(self._attempts))}")
         with contextlib.suppress(OSError):
+            self._scratch.clear()
+        with contextlib.suppress(OSError):
             os.rename(self._attempts, aside)
         self._attempts.mkdir(exist_ok=True)
+        if self._carried:
+            with contextlib.suppress(OSError):
+                os.rename(self._logs, aside / "output")
         return aside
 
     def close(self) -> None:
@@ -197,19 +194,18 @@ class Runtime:
         if self._limits:
             self._limits.close()
 
-    def _recipe(self, task: Task) -> _Recipe:
-        for part in (task.workflow, *task.stage.split("/")):
-            if part in ("", ".", ".."):
-                raise Refusal(f"{task.task} cannot be the name of a folder")
+    def _recipe(self, task: Task) -> Recipe:
+        if task.workflow in ("", ".", "..") or "/" in task.workflow:
+            raise Refusal(f"{task.workflow} cannot be the name of a folder")
+        if "\n" in task.task:
+            raise Refusal(f"{task.task!r} cannot be written in a line")
         env = task_environment(self._base, task)
-        logs = self._logs / task.workflow / task.stage
-        scratch = self._scratch / task.workflow / task.stage
+        stem = binder_stem(self._logs, task.workflow, self._node)
+        recipe = Recipe(task, env, stem)
         try:
-            logs.mkdir(parents=True, exist_ok=True)
-            recipe = _Recipe(task, env, str(logs), str(scratch))
+            os.makedirs(os.path.dirname(stem), exist_ok=True)
             if not recipe.private:
-                scratch.mkdir(parents=True, exist_ok=True)
-                env["TMPDIR"] = str(scratch)
+                recipe.scratch = env["TMPDIR"] = self._scratch.folder(task.workflow)
             recipe.binds = self._mounts(task)
         except OSError as error:
             raise Refusal(f"the node cannot make a folder: {error}") from error
@@ -233,38 +229,35 @@ class Runtime:
             )
         return binds
 
-    def _command(
-        self, recipe: _Recipe, env: dict[str, str], home: str
-    ) -> tuple[tuple[str, tuple[str, ...]], str]:
-        """Executable with arguments, and the folder that the keeper starts it in."""
+    def _command(self, recipe: Recipe, own: dict[str, str], home: str) -> Command:
+        """What is started. `own` is the environment besides the recipe's."""
         if not recipe.private:
             cwd = recipe.task.cwd or recipe.scratch
             if cwd != recipe.scratch and not os.path.isdir(cwd):
                 raise Refusal(_no_folder(cwd))
-            if recipe.resolved is not None:
-                return recipe.resolved, cwd
-            found = _plain(recipe.task, env, cwd, Path)
+            if recipe.command is not None:
+                return recipe.command
+            command = (*_plain(recipe.task, {**recipe.env, **own}, cwd, Path), cwd)
             if not recipe.varies:
-                recipe.resolved = found
-            return found, cwd
+                recipe.command = command
+            return command
         work = home + "/work"
         try:
             # What an attempt of that name left behind when the node crashed is not for this one.
             shutil.rmtree(home, ignore_errors=True)
             os.makedirs(work)
-            return self._private(recipe, env, home, work)
+            return self._private(recipe, own, home, work)
         except OSError as error:
             raise Refusal(f"the job's folder cannot be prepared: {error}") from error
 
-    def _private(
-        self, recipe: _Recipe, env: dict[str, str], home: str, work: str
-    ) -> tuple[tuple[str, tuple[str, ...]], str]:
+    def _private(self, recipe: Recipe, own_env: dict[str, str], home: str, work: str) -> Command:
         task, binds = recipe.task, dict(recipe.binds)
         own = home
         if sandbox.mounted(home, binds):
             own = HIDDEN
             binds[own] = Path(home)
-        env["TMPDIR"] = f"{own}/work"
+        own_env["TMPDIR"] = f"{own}/work"
+        env = {**recipe.env, **own_env}
         cwd = task.cwd or f"{own}/work"
         self._inject(task, home, binds)
 
@@ -279,16 +272,19 @@ class Runtime:
             os.chmod(f"{home}/script", 0o755)
             arguments = (expanded(argument, env) for argument in task.argv)
             words = commandline.interpreter(task.script.replace("\r\n", "\n"), on_host)
-            command = (words[0], (*words, f"{own}/script", *arguments))
+            command: tuple[str, tuple[str, ...]] = (
+                words[0],
+                (*words, f"{own}/script", *arguments),
+            )
         else:
             command = _plain(task, env, cwd, on_host)
         if not binds:
-            return command, cwd
+            return (*command, cwd)
         try:
             words = sandbox.command(binds, cwd)
         except sandbox.SandboxError as error:
             raise Refusal(str(error)) from error
-        return (words[0], (*words, command[0], *command[1][1:])), work
+        return words[0], (*words, command[0], *command[1][1:]), work
 
     def _inject(self, task: Task, home: str, binds: dict[str, Path]) -> None:
         """Put the task's files where the job will see them."""

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from logyard_engine.substrate.keeper.sheets import Sheet
+
     End = tuple[int, int, str, int, int, int, int, str]
 
 NS_PER_MS = 1_000_000
@@ -15,7 +17,6 @@ EXIT_NOT_FOUND = 127
 EXIT_NOT_EXECUTABLE = 126
 EXIT_NOT_STARTED = 125
 
-_OUTPUT_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -32,6 +33,7 @@ class Child:
         "note",
         "pid",
         "pidfd",
+        "sheet",
         "started_at",
         "started_ns",
     )
@@ -45,6 +47,7 @@ class Child:
         self.members = 0
         self.pid = 0
         self.pidfd = -1
+        self.sheet: Sheet | None = None
         self.started_at = 0
         self.started_ns = 0
         self.end: End | None = None
@@ -97,12 +100,13 @@ class Spawner:
     with one thread.
     """
 
-    __slots__ = ("_all_cpus", "_cpus", "_cwd")
+    __slots__ = ("_all_cpus", "_cpus", "_cwd", "_nothing")
 
     def __init__(self) -> None:
         self._all_cpus = tuple(sorted(os.sched_getaffinity(0)))
         self._cpus = self._all_cpus
         self._cwd = "/"
+        self._nothing = os.open("/dev/null", os.O_RDONLY)
         os.chdir("/")
 
     def spawn(
@@ -110,14 +114,15 @@ class Spawner:
         child: Child,
         executable: str,
         argv: "tuple[str, ...]",
-        env: "dict[str, str]",
+        env: "dict[bytes, bytes]",
         cwd: str,
-        stdout: str,
-        stderr: str,
+        handles: "tuple[int, int]",
         cpus: "tuple[int, ...]",
         at_ms: int,
     ) -> bool:
-        """Start the child's group; False, with an end, when that cannot be."""
+        """Start the child's group, printing to `handles`; False, with an end, when that cannot
+        be.
+        """
         what = ""
         try:
             if cwd != self._cwd:
@@ -130,9 +135,9 @@ class Spawner:
                 argv,
                 env,
                 file_actions=(
-                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, stdout, _OUTPUT_FLAGS, 0o644),
-                    (os.POSIX_SPAWN_OPEN, 2, stderr, _OUTPUT_FLAGS, 0o644),
+                    (os.POSIX_SPAWN_DUP2, self._nothing, 0),
+                    (os.POSIX_SPAWN_DUP2, handles[0], 1),
+                    (os.POSIX_SPAWN_DUP2, handles[1], 2),
                 ),
                 setpgroup=0,
                 setsigmask=(),

@@ -1,8 +1,10 @@
 """What agent and keeper say to each other: lists of tuples, marshalled, each list behind its
 length.
 
-To the keeper: ``("start", ...)`` (see `start`), ``("stop", id, grace_ms, cause)``, ``("forget",
-ids)`` and ``("quit", grace_ms)``. From the keeper: ``("hello", PROTOCOL, incarnation, known)``
+To the keeper: ``("task", ...)`` and ``("start", ...)`` (see `task` and `start`), ``("drop",
+keys)`` of tasks that need not be kept for later starts, ``("stop", id, grace_ms, cause)``,
+``("forget", ids)``, ``("retire", stem)`` of a binder that is quiet, and ``("quit", grace_ms)``. A
+new agent tells its tasks anew. From the keeper: ``("hello", PROTOCOL, incarnation, known)``
 first, where `known` is a list of ``(id, note, started_at_ms, end or None)``; then ``("began",
 [(id, started_at_ms), ...])`` and ``("ended", [(id, end), ...])``. An end is
 ``(exit code, signal or 0, cause, started_at_ms, run_ms, cpu_ms, peak_bytes, error)``.
@@ -18,45 +20,45 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 _LENGTH_BYTES = 4
 _MARSHAL_VERSION = 4
 
 
-def start(
-    allocation: str,
+def task(
+    key: str,
+    stem: str,
+    carried: bool,
     executable: str,
     argv: "tuple[str, ...]",
-    env: "dict[str, str]",
+    env: "dict[bytes, bytes]",
     cwd: str,
-    stdout: str,
-    stderr: str,
-    cpus: "tuple[int, ...]",
     limit_ms: int,
     grace_ms: int,
+) -> "tuple[Any, ...]":
+    """The message that says what the starts of a task share. They print into the binder `stem`
+    (see `sheets`). `limit_ms` 0 means no limit.
+    """
+    return ("task", key, stem, carried, executable, argv, env, cwd, limit_ms, grace_ms)
+
+
+def start(
+    allocation: str,
+    key: str,
+    env: "dict[bytes, bytes]",
+    cpus: "tuple[int, ...]",
     note: "tuple[Any, ...]",
     behind: str = "",
+    command: "tuple[str, tuple[str, ...], str] | None" = None,
 ) -> "tuple[Any, ...]":
-    """The message that starts an allocation's process group. `limit_ms` 0 means no limit; no
-    `cpus` means any; `note` is kept for the agent and told again in the next hello. With
+    """The message that starts an allocation's process group: a task's, with `env` besides the
+    task's, and with its own `command` (executable, arguments, folder) if the task has none.
+
+    No `cpus` means any; `note` is kept for the agent and told again in the next hello. With
     `behind` it starts as soon as that allocation has ended.
     """
-    return (
-        "start",
-        allocation,
-        executable,
-        argv,
-        env,
-        cwd,
-        stdout,
-        stderr,
-        cpus,
-        limit_ms,
-        grace_ms,
-        note,
-        behind,
-    )
+    return ("start", allocation, key, env, cpus, note, behind, command)
 
 
 def packed(messages: "list[tuple[Any, ...]]") -> bytes:

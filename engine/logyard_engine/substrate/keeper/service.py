@@ -17,6 +17,7 @@ from logyard_engine.substrate.keeper import frames, processes
 from logyard_engine.substrate.keeper.children import NS_PER_MS, Child, Spawner
 from logyard_engine.substrate.keeper.journal import Journal
 from logyard_engine.substrate.keeper.lines import Lines
+from logyard_engine.substrate.keeper.sheets import Binders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Keeper:
             f"{processes.boot_id()}:{os.getpid()}:{processes.start_ticks(os.getpid())}"
         )
         self._spawner = Spawner()
+        self._binders = Binders()
+        self._tasks: dict[str, tuple[Any, ...]] = {}
         self._children: dict[str, Child] = {}
         self._lines = Lines()
         self._running = 0
@@ -158,6 +161,9 @@ class Keeper:
         self._agent = agent
         self._incoming = frames.Frames()
         self._epoll.register(agent.fileno(), select.EPOLLIN)
+        self._tasks.clear()
+        if not self._children:
+            self._binders.close()
         # What is told in the hello need not be told again.
         self._began.clear()
         self._ended.clear()
@@ -181,7 +187,11 @@ class Keeper:
         for message in self._incoming.feed(data):
             verb = message[0]
             if verb == "start":
-                starts.append(message)
+                # It keeps what was said of its task last.
+                starts.append((*message, self._tasks.get(message[2])))
+                continue
+            if verb == "task":
+                self._tasks[message[1]] = message
                 continue
             # The order of messages counts: a stop may follow its start in one batch.
             self._start(starts)
@@ -190,6 +200,11 @@ class Keeper:
                 self._stop(message[1], message[2], message[3])
             elif verb == "forget":
                 self._forget(message[1])
+            elif verb == "drop":
+                for key in message[1]:
+                    self._tasks.pop(key, None)
+            elif verb == "retire":
+                self._binders.retire(message[1])
             elif verb == "quit":
                 self._quit(message[1])
         self._start(starts)
@@ -207,9 +222,10 @@ class Keeper:
         for message in messages:
             known = self._children.get(message[1])
             if known is None:
-                self._children[message[1]] = Child(message[1], message[11], message[10])
-                if self._must_wait(message[12]):
-                    self._lines.join(message, message[12])
+                task = message[8]
+                self._children[message[1]] = Child(message[1], message[5], task[9] if task else 0)
+                if self._must_wait(message[6]):
+                    self._lines.join(message, message[6])
                 else:
                     fresh.append(message)
             elif known.end is not None:
@@ -235,13 +251,25 @@ class Keeper:
             message = self._lines.following(message[1]) if child.end is not None else None
 
     def _start_one(self, child: Child, message: "tuple[Any, ...]") -> None:
-        _, allocation, executable, argv, env, cwd, stdout, stderr, cpus, limit_ms = message[:10]
+        _, allocation, key, own, cpus, _, _, command, task = message
         child.started_ns = self._boot_ns()
         at_ms = self._wall_ns() // NS_PER_MS
         self._journal.announce(allocation)
-        if not self._spawner.spawn(child, executable, argv, env, cwd, stdout, stderr, cpus, at_ms):
-            self._journal.ended(allocation)
-            self._ended.append(child)
+        try:
+            if task is None:
+                raise OSError(f"the keeper was not told of task {key}")
+            _, _, stem, carried, executable, argv, env, cwd, limit_ms, _ = task
+            name = allocation.partition("/")[2].encode()
+            child.sheet = self._binders.take(stem, name, carried)
+        except OSError as error:
+            child.fail(error, "", at_ms)
+            self._not_started(child)
+            return
+        executable, argv, cwd = command or (executable, argv, cwd)
+        env = {**env, **own}
+        handles = child.sheet.handles
+        if not self._spawner.spawn(child, executable, argv, env, cwd, handles, cpus, at_ms):
+            self._not_started(child)
             return
         self._journal.began(allocation, child.pid, child.started_ns // self._ns_per_tick)
         self._running += 1
@@ -252,6 +280,12 @@ class Keeper:
             self._at(child.started_ns + limit_ms * NS_PER_MS, allocation, "limit")
         if self._quitting:
             self._stop(allocation, 0, "canceled")
+
+    def _not_started(self, child: Child) -> None:
+        if child.sheet is not None:
+            self._binders.give_back(child.sheet)
+        self._journal.ended(child.allocation)
+        self._ended.append(child)
 
     def _stop(self, allocation: str, grace_ms: int, cause: str) -> None:
         child = self._children.get(allocation)
@@ -347,6 +381,8 @@ class Keeper:
             for fd in [fd for fd, owner in self._members.items() if owner is child]:
                 self._drop_member(fd)
         child.reap(now_ns)
+        if child.sheet is not None:
+            self._binders.give_back(child.sheet)
         self._running -= 1
         self._ended.append(child)
         self._journal.ended(child.allocation)
@@ -357,6 +393,8 @@ class Keeper:
             child = self._children.get(allocation)
             if child is not None and child.end is not None:
                 del self._children[allocation]
+                if child.sheet is not None:
+                    self._binders.forget(child.sheet, allocation.partition("/")[2].encode())
 
     def _tell(self, now_ns: int) -> None:
         messages: list[tuple[Any, ...]] = []
