@@ -16,6 +16,8 @@ from logyard_api.yard import Yard
 from logyard_domain.records import Record
 from logyard_projections.answers.streams import CloudEvent, cloud_event
 
+PASSED_S = 1.0
+"""How often a listener is told of a position at which nothing was chosen."""
 KEEP_ALIVE_S = 15.0
 LINES = "application/x-ndjson"
 SSE = "text/event-stream"
@@ -188,15 +190,20 @@ async def _chosen(yard: Yard, records: Sequence[Record], sieve: Sieve | None) ->
 
 async def _sse(yard: Yard, start: int, sieve: Sieve | None, follow: bool) -> AsyncIterator[bytes]:
     yield f": from position {start}\n\n".encode()
+    said_at = yard.clock.monotonic()
     async for records, position in _batches(yard, start, follow):
         chosen = await _chosen(yard, records, sieve)
+        now = yard.clock.monotonic()
         if chosen:
             yield b"".join(map(_frame, chosen))
-        elif records:
-            # Nothing was chosen; a listener that connects again need not go through it again.
+        elif not records:
+            yield b": alive\n\n"
+        elif now - said_at >= PASSED_S:
+            # Nothing was chosen; who connects again need not go through all of it again.
             yield b"id: %d\n\n" % position
         else:
-            yield b": alive\n\n"
+            continue
+        said_at = now
     if follow:
         yield b": the server is stopping\n\n"
 

@@ -1,6 +1,7 @@
 """What exactly is executed: a command found in PATH, or a script handed to its interpreter."""
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -24,7 +25,9 @@ class Refusal(Exception):
         self.exit_code = exit_code
 
 
-def executable(name: str, env: Mapping[str, str], cwd: str, on_host: Callable[[str], Path]) -> str:
+def executable(
+    name: str, env: Mapping[str, str], cwd: str, on_host: Callable[[str], str | Path]
+) -> str:
     """Path (as the job sees it) of the executable that `name` means; `on_host` maps it to this
     node's.
 
@@ -32,7 +35,7 @@ def executable(name: str, env: Mapping[str, str], cwd: str, on_host: Callable[[s
     """
     if "/" in name:
         path = os.path.normpath(os.path.join(cwd, name))
-        host = on_host(path)
+        host = Path(on_host(path))
         if not host.exists():
             raise Refusal(f"{name} does not exist on this node", EXIT_NOT_FOUND)
         if not _runs(host):
@@ -41,11 +44,15 @@ def executable(name: str, env: Mapping[str, str], cwd: str, on_host: Callable[[s
     search = env.get("PATH") or DEFAULT_PATH
     refused = ""
     for folder in search.split(":"):
-        path = os.path.join(folder or cwd, name)
-        host = on_host(path)
-        if _runs(host):
-            return path
-        if host.is_file():
+        path = f"{folder or cwd}/{name}"
+        seen = os.fspath(on_host(path))
+        try:
+            mode = os.stat(seen).st_mode
+        except OSError:
+            continue
+        if stat.S_ISREG(mode):
+            if os.access(seen, os.X_OK):
+                return os.path.normpath(path)
             refused = refused or path
     if refused:
         raise Refusal(f"{refused} is not executable", EXIT_NOT_EXECUTABLE)

@@ -237,7 +237,7 @@ class Runtime:
                 raise Refusal(_no_folder(cwd))
             if recipe.command is not None:
                 return recipe.command
-            command = (*_plain(recipe.task, {**recipe.env, **own}, cwd, Path), cwd)
+            command = (*_plain(recipe.task, {**recipe.env, **own}, cwd, str), cwd)
             if not recipe.varies:
                 recipe.command = command
             return command
@@ -317,7 +317,7 @@ class Runtime:
 
 
 def _plain(
-    task: Task, env: dict[str, str], cwd: str, on_host: Callable[[str], Path]
+    task: Task, env: dict[str, str], cwd: str, on_host: Callable[[str], str | Path]
 ) -> tuple[str, tuple[str, ...]]:
     argv = tuple(expanded(argument, env) for argument in task.argv)
     if not argv or not argv[0]:

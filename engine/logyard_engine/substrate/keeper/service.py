@@ -32,6 +32,8 @@ _QUIT_GRACE_MS = 10_000
 # is then told in one message, and a lone start is told at once.
 _BEGAN_GAP_NS = 2 * NS_PER_MS
 
+_BRISK_MS = 2
+
 # While more waits in line here, ends gather: nobody has to answer for the next start.
 _ENDED_GAP_NS = 5 * NS_PER_MS
 
@@ -80,6 +82,7 @@ class Keeper:
         self._idle_since = boot_ns()
         self._began_due_ns = 0
         self._told_ns = 0
+        self._brisk = False
         self._blocked = False
         self._epoll = select.epoll()
         self._epoll.register(listener.fileno(), select.EPOLLIN)
@@ -275,6 +278,9 @@ class Keeper:
         self._running += 1
         self._leaders[child.pidfd] = child
         self._epoll.register(child.pidfd, select.EPOLLIN)
+        if self._brisk and not self._began:
+            # Work that is over in a moment is told at once as begun and ended.
+            self._began_due_ns = max(self._began_due_ns, child.started_ns + _BEGAN_GAP_NS)
         self._began.append((allocation, at_ms))
         if limit_ms:
             self._at(child.started_ns + limit_ms * NS_PER_MS, allocation, "limit")
@@ -386,6 +392,7 @@ class Keeper:
         self._running -= 1
         self._ended.append(child)
         self._journal.ended(child.allocation)
+        self._brisk = child.end is not None and child.end[4] <= _BRISK_MS
         self._start_line(self._lines.following(child.allocation))
 
     def _forget(self, allocations: list[str]) -> None:
