@@ -96,15 +96,13 @@ class Child:
 
 
 class Spawner:
-    """Starts children. What a child inherits is set in this process just before, which is safe
-    with one thread.
+    """Starts children. The folder that a child inherits is set in this process just before, which
+    is safe with one thread.
     """
 
-    __slots__ = ("_all_cpus", "_cpus", "_cwd", "_nothing")
+    __slots__ = ("_cwd", "_nothing")
 
     def __init__(self) -> None:
-        self._all_cpus = tuple(sorted(os.sched_getaffinity(0)))
-        self._cpus = self._all_cpus
         self._cwd = "/"
         self._nothing = os.open("/dev/null", os.O_RDONLY)
         os.chdir("/")
@@ -128,7 +126,6 @@ class Spawner:
             if cwd != self._cwd:
                 os.chdir(cwd)
                 self._cwd = cwd
-            self._bind(cpus or self._all_cpus)
             what = executable
             child.pid = os.posix_spawn(
                 executable,
@@ -143,16 +140,13 @@ class Spawner:
                 setsigmask=(),
                 setsigdef=_DEFAULT_SIGNALS,
             )
-            child.pidfd = _watched(child.pid)
+            what = ""
+            child.pidfd = _watched(child.pid, cpus)
         except OSError as error:
             child.fail(error, what, at_ms)
             return False
         child.started_at = at_ms
         return True
-
-    def widen(self) -> None:
-        """After a batch: take all CPUs back."""
-        self._bind(self._all_cpus)
 
     def rest(self) -> None:
         """When nothing runs: leave the last job's folder, which may be removed or unmounted."""
@@ -160,17 +154,16 @@ class Spawner:
             os.chdir("/")
             self._cwd = "/"
 
-    def _bind(self, cpus: "tuple[int, ...]") -> None:
-        if cpus != self._cpus:
-            os.sched_setaffinity(0, cpus)
-            self._cpus = cpus
 
-
-def _watched(pid: int) -> int:
-    """A handle of a process just started. Without one (too many open files) the process must not
-    go on.
+def _watched(pid: int, cpus: "tuple[int, ...]") -> int:
+    """A handle of a process just started, which is bound to its CPUs. Without either (too many
+    open files) the process must not go on.
     """
     try:
+        # Binding this process before would make it move from CPU to CPU with every start. The
+        # child is bound while it is still being loaded, long before it can start anything itself.
+        if cpus:
+            os.sched_setaffinity(pid, cpus)
         return os.pidfd_open(pid)
     except OSError:
         os.killpg(pid, signal.SIGKILL)

@@ -239,7 +239,6 @@ class Keeper:
             return
         for message in fresh:
             self._start_line(message)
-        self._spawner.widen()
 
     def _must_wait(self, behind: str) -> bool:
         before = self._children.get(behind)
@@ -353,7 +352,6 @@ class Keeper:
             if child in stopping and self._await_members(child, groups):
                 continue
             self._finish(child, now_ns)
-        self._spawner.widen()
 
     def _await_members(self, child: Child, living: "list[tuple[int, int]]") -> bool:
         """Whether others of a stopped group still use their grace. The leader stays a zombie
