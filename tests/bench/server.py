@@ -1,7 +1,9 @@
 """throughput, latency, chain, submit, footprint: a real server with a real node."""
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,14 +27,19 @@ ONE = "version: v4\njobs:\n  a:\n    command: ['true']\n"
 
 @contextmanager
 def server(**settings: Any) -> Generator[YardServer]:
-    """A server on a fresh folder, stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="logyard-bench-") as folder:
-        flags = {name.replace("_", "-"): value for name, value in settings.items()}
-        one = YardServer(Path(folder), flags).start()
-        try:
-            yield one
-        finally:
-            one.stop()
+    """A server on a fresh folder, stopped at the end.
+
+    Folders are removed when all is measured: ext4 looks long for a new inode where many were
+    deleted a moment ago, and the next run would pay for it.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="logyard-bench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    flags = {name.replace("_", "-"): value for name, value in settings.items()}
+    one = YardServer(folder, flags).start()
+    try:
+        yield one
+    finally:
+        one.stop()
 
 
 class Watch:
