@@ -31,9 +31,6 @@ SETTINGS: dict[str, Setting] = {
     "workflow.lostRetries": Setting(
         10, "how often an allocation is requeued because its node was lost", 0, 1_000
     ),
-    "scheduler.interval": Setting(
-        1_000, "longest time between two ticks while something waits (ms)", 10, 3_600_000
-    ),
     "scheduler.lookahead": Setting(
         100, "how long the work may be that waits on a node behind equal short work (ms)", 0, 10_000
     ),

@@ -76,6 +76,7 @@ class Loop:
         self._observers: list[Callable[[Turned, float], None]] = []
         self._thread = Thread(target=self._run, name="logyard-loop", daemon=True)
         self._closed = False
+        self._look_at = 0.0
         self.failure: BaseException | None = None
         """Why the writer stopped on its own; None while all is well."""
         self.on_failure: Callable[[BaseException], None] = lambda _: None
@@ -140,12 +141,20 @@ class Loop:
         """Wait for something to do, and do it. False when the loop shall end."""
         requests: list[_Request] = []
         going = self._gather(requests)
-        silent = self._outbox.silent(self._engine.world, self._clock.monotonic())
+        silent = self._silent()
         due = next_due(self._engine.world)
         now = self._clock.now()
         if requests or silent or (due is not None and due <= now):
             self._turn(requests, silent)
         return going
+
+    def _silent(self) -> list[DeclareLost]:
+        # A look costs as much as there are nodes, so a busy loop does not look in every round.
+        now = self._clock.monotonic()
+        if now < self._look_at:
+            return []
+        self._look_at = now + LOOK_S
+        return self._outbox.silent(self._engine.world, now)
 
     def _gather(self, requests: list[_Request]) -> bool:
         timeout = self._patience()
