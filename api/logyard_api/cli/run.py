@@ -110,10 +110,13 @@ class _Printer:
         self._path = f"/workflows/{segment(workflow)}:log"
         self._array = array
         self._copies: list[threading.Thread] = []
+        self._after = 0
 
     def hear(self, event: Event) -> None:
         """Take in the next event of the workflow."""
         kind, allocation = str(event["type"]), str(event["data"].get("allocation", ""))
+        # What is asked for because of an event must know of it.
+        self._after = int(event["logyardposition"])
         if kind == "logyard.allocation.started" and not self._array:
             # Each stream of the job goes to the same stream here, at the same time.
             for stream, sink in (("out", sys.stdout.buffer), ("err", sys.stderr.buffer)):
@@ -131,7 +134,13 @@ class _Printer:
             copy.join()
 
     def _follow(self, allocation: str, stream: str, sink: BinaryIO) -> None:
-        query = {**_where(allocation), "stream": stream, "show.follow": True, "raw": True}
+        query = {
+            **_where(allocation),
+            "stream": stream,
+            "show.follow": True,
+            "raw": True,
+            "after": self._after,
+        }
         try:
             with self._session.another() as client:
                 for piece in client.chunks(self._path, query):
@@ -142,7 +151,8 @@ class _Printer:
 
     def _print(self, allocation: str) -> None:
         where = _where(allocation)
-        reply = self._session.client.ask("GET", self._path, {**where, "raw": True})
+        query = {**where, "raw": True, "after": self._after}
+        reply = self._session.client.ask("GET", self._path, query)
         for line in reply.body.decode(errors="replace").splitlines():
             output.answer(f"{where['rank']}: {line}")
 

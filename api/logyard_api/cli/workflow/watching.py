@@ -67,7 +67,7 @@ def outcome(session: Session, progress: Progress, *, tail: bool = True) -> int:
     name = progress.name or progress.workflow
     if progress.status == "finished":
         output.say(f"{name}: {progress.workflow} finished in {took}")
-        _show_results(session, progress.workflow)
+        _show_results(session, progress)
         return OK
     if progress.status == "canceled":
         output.say(f"{name}: {progress.workflow} was canceled after {took}")
@@ -78,7 +78,7 @@ def outcome(session: Session, progress: Progress, *, tail: bool = True) -> int:
     why = progress.error or f"{progress.failed_stage} did not end well"
     output.say(f"{name} failed: {why} ({progress.workflow}, after {took})")
     if blamed and tail:
-        _show_tail(session, blamed)
+        _show_tail(session, progress, blamed)
     return FAILED
 
 
@@ -150,9 +150,11 @@ def _reason(session: Session, workflow: str, stage: str) -> str:
         return ""
 
 
-def _show_results(session: Session, workflow: str) -> None:
+def _show_results(session: Session, progress: Progress) -> None:
+    workflow = progress.workflow
+    path = f"/workflows/{segment(workflow)}/results"
     try:
-        told = session.client.get(f"/workflows/{segment(workflow)}/results")
+        told = session.client.get(path, {"after": progress.position})
     except Answered:
         return
     for result in told.get("results", []):
@@ -161,10 +163,16 @@ def _show_results(session: Session, workflow: str) -> None:
         output.say(f"  fetch with `logyard workflow results {workflow} --to FOLDER`")
 
 
-def _show_tail(session: Session, allocation: str) -> None:
+def _show_tail(session: Session, progress: Progress, allocation: str) -> None:
     stage, rank = stage_and_rank(allocation)
-    workflow = allocation.partition("/")[0]
-    query: Query = {"name": stage, "rank": rank, "show.tail": TAIL_LINES, "raw": True}
+    workflow = progress.workflow
+    query: Query = {
+        "name": stage,
+        "rank": rank,
+        "show.tail": TAIL_LINES,
+        "raw": True,
+        "after": progress.position,
+    }
     try:
         reply = session.client.ask("GET", f"/workflows/{segment(workflow)}:log", query)
     except Answered:
