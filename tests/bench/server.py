@@ -161,6 +161,7 @@ def footprint() -> Iterator[Figure]:
         agent = subprocess.Popen(
             [sys.executable, "-m", "logyard", "substrate", "--server", one.url,
              "--folder", folder, "--name", "far"],
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
