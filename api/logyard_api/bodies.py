@@ -29,10 +29,6 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of everything that is answered."""
 
 
-class Nothing(Body, frozen=True):
-    """A body without fields."""
-
-
 class Answer(msgspec.Struct, Generic[T], frozen=True):
     """A value to be sent as JSON, and the log position that it is true at."""
 

@@ -55,7 +55,7 @@ class NodeRegistered(Event, frozen=True, kw_only=True, tag="node.registered"):
     was placed on an older incarnation is lost. `storage` names where ephemeral volumes lie; nodes
     that share it share volumes. `features` are what the runtime can do (``mounts``); `limits`
     tells how
-    limits are enforced (``cgroup1``, ``cgroup2``, ``rlimit``).
+    limits are enforced (``cgroup-v1``, ``cgroup-v2``, ``rlimit``).
     """
 
     node: str

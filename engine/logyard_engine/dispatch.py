@@ -88,10 +88,6 @@ class Dispatch:
         """The node gave a sign of life. May be called from any thread."""
         self._heard[node] = self._clock.monotonic()
 
-    def heard_ago(self, node: str) -> float:
-        """Seconds since the node's last sign of life, or since this process began to listen."""
-        return self._clock.monotonic() - self._heard.get(node, self._began)
-
     def silent(self, world: World, now_s: float) -> list[DeclareLost]:
         """Nodes that were not heard of for longer than `node.lostAfter`."""
         patience = int(world.config["node.lostAfter"]) / 1000

@@ -13,11 +13,6 @@ def rfc3339(at: int) -> str:
     return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{ms:03d}Z"
 
 
-def rfc3339_or_empty(at: int) -> str:
-    """The instant, or nothing for 0: it has not come."""
-    return rfc3339(at) if at else ""
-
-
 def lasting(ms: int) -> str:
     """A length of time for people: ``340ms``, ``12s``, ``3m 12s``, ``2h 10m``, ``3d 4h``."""
     if ms < 1000:

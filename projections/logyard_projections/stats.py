@@ -54,7 +54,6 @@ class Tally(msgspec.Struct, array_like=True, gc=False):
     canceled: int = 0
     attempts: int = 0
     requeued: int = 0
-    wait_ms: int = 0
     run_ms: int = 0
     cpu_ms: int = 0
 
@@ -158,7 +157,6 @@ def _placed(rows: Rows, record: Record, event: AllocationPlaced) -> None:
     waited = allocation.placed_at - (allocation.eligible_at or allocation.queued_at)
     tally.placed += 1
     tally.attempts += 1
-    tally.wait_ms += waited
     window = _window(rows, record.at)
     window.placed += 1
     window.waits[slot(waited)] += 1
