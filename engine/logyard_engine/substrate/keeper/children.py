@@ -96,13 +96,14 @@ class Child:
 
 
 class Spawner:
-    """Starts children. The folder that a child inherits is set in this process just before, which
-    is safe with one thread.
+    """Starts children. The folder and the CPUs that a child inherits are set in this process just
+    before, which is safe with one thread.
     """
 
-    __slots__ = ("_cwd", "_nothing")
+    __slots__ = ("_cpus", "_cwd", "_nothing")
 
     def __init__(self) -> None:
+        self._cpus = os.sched_getaffinity(0)
         self._cwd = "/"
         self._nothing = os.open("/dev/null", os.O_RDONLY)
         os.chdir("/")
@@ -126,22 +127,29 @@ class Spawner:
             if cwd != self._cwd:
                 os.chdir(cwd)
                 self._cwd = cwd
+            # Binding the child after its start would let it look at its CPUs before.
+            if cpus:
+                os.sched_setaffinity(0, cpus)
             what = executable
-            child.pid = os.posix_spawn(
-                executable,
-                argv,
-                env,
-                file_actions=(
-                    (os.POSIX_SPAWN_DUP2, self._nothing, 0),
-                    (os.POSIX_SPAWN_DUP2, handles[0], 1),
-                    (os.POSIX_SPAWN_DUP2, handles[1], 2),
-                ),
-                setpgroup=0,
-                setsigmask=(),
-                setsigdef=_DEFAULT_SIGNALS,
-            )
+            try:
+                child.pid = os.posix_spawn(
+                    executable,
+                    argv,
+                    env,
+                    file_actions=(
+                        (os.POSIX_SPAWN_DUP2, self._nothing, 0),
+                        (os.POSIX_SPAWN_DUP2, handles[0], 1),
+                        (os.POSIX_SPAWN_DUP2, handles[1], 2),
+                    ),
+                    setpgroup=0,
+                    setsigmask=(),
+                    setsigdef=_DEFAULT_SIGNALS,
+                )
+            finally:
+                if cpus:
+                    os.sched_setaffinity(0, self._cpus)
             what = ""
-            child.pidfd = _watched(child.pid, cpus)
+            child.pidfd = _watched(child.pid)
         except OSError as error:
             child.fail(error, what, at_ms)
             return False
@@ -155,15 +163,9 @@ class Spawner:
             self._cwd = "/"
 
 
-def _watched(pid: int, cpus: "tuple[int, ...]") -> int:
-    """A handle of a process just started, which is bound to its CPUs. Without either (too many
-    open files) the process must not go on.
-    """
+def _watched(pid: int) -> int:
+    """A handle of a process just started. Without one (too many open files) it must not go on."""
     try:
-        # Binding this process before would make it move from CPU to CPU with every start. The
-        # child is bound while it is still being loaded, long before it can start anything itself.
-        if cpus:
-            os.sched_setaffinity(pid, cpus)
         return os.pidfd_open(pid)
     except OSError:
         os.killpg(pid, signal.SIGKILL)
