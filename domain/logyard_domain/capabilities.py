@@ -1,23 +1,25 @@
 """What a valid workflow may ask for that Logyard does not run yet, in sentences for its author."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from logyard_domain.definition.programs import Job, Program
 from logyard_domain.definition.resolution import resolved
 from logyard_domain.definition.uris import Uri
 from logyard_domain.definition.volumes import Transfer, Volume
 from logyard_domain.definition.workflow import Workflow
+from logyard_domain.resources import MULTINODE
 
 
-def refusals(workflow: Workflow) -> tuple[str, ...]:
+def refusals(workflow: Workflow, offered: Collection[str] = ()) -> tuple[str, ...]:
     """One sentence for each feature that stands in the way of a start; none means that it runs.
 
-    Each begins with the path of what it is about, and says what would run.
+    `offered` are the features that nodes announce. Each sentence begins with the path of what it is
+    about, and says what would run.
     """
     full = resolved(workflow)
     return (
         *(one for key, volume in full.volumes.items() for one in _volume(key, volume)),
-        *(one for name, job in full.jobs.items() for one in _job(f"jobs.{name}", job)),
+        *(one for name, job in full.jobs.items() for one in _job(f"jobs.{name}", job, offered)),
         *(
             f"services.{name}: services are not run yet; leave it out, or make it a job"
             for name in full.services
@@ -77,8 +79,13 @@ def _secrets(path: str, uri: Uri) -> Iterator[str]:
             yield f"{path}.{name}: secrets are not resolved yet; leave `{name}` out"
 
 
-def _job(path: str, job: Job) -> Iterator[str]:
+def _job(path: str, job: Job, offered: Collection[str]) -> Iterator[str]:
     yield from _program(path, job)
+    if job.multinode is not None and job.multinode.nodes > 1 and MULTINODE not in offered:
+        yield (
+            f"{path}.multinode: jobs on several nodes are not run by the nodes of this cluster "
+            "yet; leave `multinode` out to run on one node"
+        )
     if job.network is not None and (
         job.network.isolated or job.network.expose_tcp or job.network.expose_udp
     ):
@@ -95,11 +102,6 @@ def _program(path: str, program: Program) -> Iterator[str]:
             "leave `image` out to run the command directly on a node"
         )
         yield from _secrets(f"{path}.image", program.image)
-    if program.multinode is not None:
-        yield (
-            f"{path}.multinode: jobs on several nodes are not run yet; "
-            "leave `multinode` out to run on one node"
-        )
     for name, value in program.env.items():
         if value.startswith("secret://"):
             yield f"{path}.env: secrets are not resolved yet; give {name} a plain value"

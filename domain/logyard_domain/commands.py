@@ -4,6 +4,7 @@ import msgspec
 
 from logyard_domain.definition import Workflow as Definition
 from logyard_domain.events import Outcome
+from logyard_domain.expressions import Expression
 from logyard_domain.resources import Capacity
 
 
@@ -20,9 +21,13 @@ class StopServer(Command, frozen=True, kw_only=True, tag="server.stop"):
 
 
 class SetConfig(Command, frozen=True, kw_only=True, tag="config.set"):
-    """The configuration that decisions shall use from now on (see `configuration`)."""
+    """The configuration that decisions shall use from now on (see `configuration`).
+
+    `formulas` has the meaning of each setting that is an expression.
+    """
 
     values: dict[str, int | float | bool | str]
+    formulas: dict[str, Expression] = {}
 
 
 class SubmitWorkflow(Command, frozen=True, kw_only=True, tag="workflow.submit"):
@@ -42,6 +47,45 @@ class SubmitWorkflow(Command, frozen=True, kw_only=True, tag="workflow.submit"):
 class StopWorkflow(Command, frozen=True, kw_only=True, tag="workflow.stop"):
     workflow: str
     reason: str = ""
+
+
+class PreemptAllocation(Command, frozen=True, kw_only=True, tag="allocation.preempt"):
+    """Evict a running allocation; it is requeued. For administrators: no rule of preemption is
+    asked, except that it runs.
+    """
+
+    allocation: str
+
+
+class UpdateOrganization(Command, frozen=True, kw_only=True, tag="organization.update"):
+    """Make an organization known, or change its priority."""
+
+    organization: str
+    priority: int | None = None
+
+
+class UpdateGroup(Command, frozen=True, kw_only=True, tag="group.update"):
+    """Make a group known, or change its priority and which groups it may preempt."""
+
+    organization: str = "default"
+    group: str
+    priority: int | None = None
+    preempt: tuple[str, ...] = ()
+    no_preempt: tuple[str, ...] = ()
+
+
+class DeleteGroup(Command, frozen=True, kw_only=True, tag="group.delete"):
+    """Forget a group of which no workflow is alive."""
+
+    organization: str = "default"
+    group: str
+
+
+class UpdateUser(Command, frozen=True, kw_only=True, tag="user.update"):
+    """Make a user known, or change their priority."""
+
+    user: str
+    priority: int | None = None
 
 
 class RegisterNode(Command, frozen=True, kw_only=True, tag="node.register"):
@@ -126,6 +170,11 @@ AnyCommand = (
     | SetConfig
     | SubmitWorkflow
     | StopWorkflow
+    | PreemptAllocation
+    | UpdateOrganization
+    | UpdateGroup
+    | DeleteGroup
+    | UpdateUser
     | RegisterNode
     | CordonNode
     | UncordonNode

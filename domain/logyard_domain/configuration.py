@@ -8,6 +8,8 @@ from difflib import get_close_matches
 
 import msgspec
 
+from logyard_domain.expressions import DEFAULT_PRIORITY, printed
+
 Value = int | float | bool | str
 
 
@@ -31,6 +33,45 @@ SETTINGS: dict[str, Setting] = {
     "workflow.lostRetries": Setting(
         10, "how often an allocation is requeued because its node was lost", 0, 1_000
     ),
+    "usage.halfLife": Setting(
+        7 * 86_400_000,
+        "time (ms) after which the use of a group or user counts half",
+        60_000,
+        10_000 * 86_400_000,
+    ),
+    "scheduler.priority": Setting(
+        printed(DEFAULT_PRIORITY), "expression by which what waits is ordered, highest first"
+    ),
+    "scheduler.interval": Setting(
+        1_000,
+        "how often (ms) the queue is looked at while priorities move by themselves",
+        10,
+        60_000,
+    ),
+    "scheduler.backfill.enabled": Setting(
+        True, "let lower priority start early where it delays nothing that was promised"
+    ),
+    "scheduler.backfill.depth": Setting(
+        100_000, "requests behind the first blocked one that one tick looks at", 0, 10_000_000
+    ),
+    "scheduler.preemption.enabled": Setting(
+        False, "let high priority evict preemptible work of low priority"
+    ),
+    "scheduler.preemption.minRuntime": Setting(
+        300_000, "time (ms) that work has run before it may be evicted", 0, 366 * 86_400_000
+    ),
+    "scheduler.preemption.priorityGap": Setting(
+        1.0, "by how much the priority must be higher to evict", 0, 1e9
+    ),
+    "scheduler.preemption.utilizationThreshold": Setting(
+        0.9, "share of the nodes that is in use before anything is evicted", 0, 1
+    ),
+    "scheduler.preemption.multiVictim.enabled": Setting(
+        False, "evict several allocations where no single one makes room"
+    ),
+    "scheduler.preemption.maxEvictionsPerTick": Setting(
+        5, "allocations that one tick may evict", 1, 10_000
+    ),
     "scheduler.lookahead": Setting(
         100, "how long the work may be that waits on a node behind equal short work (ms)", 0, 10_000
     ),
@@ -47,18 +88,22 @@ def checked(values: Mapping[str, Value]) -> dict[str, Value]:
 
     Raises ValueError naming the key, what is wrong with it and what would be right.
     """
+    found: dict[str, Value] = {}
     for key, value in values.items():
         setting = SETTINGS.get(key)
         if setting is None:
             near = get_close_matches(key, SETTINGS, n=1)
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(SETTINGS)}"
             raise ValueError(f"{key}: no such setting{hint}")
+        if isinstance(setting.default, float) and type(value) is int:
+            value = float(value)
         if type(value) is not type(setting.default):
             want = type(setting.default).__name__
             raise ValueError(f"{key}: {value!r} is no {want}; write for instance {setting.default}")
-        if isinstance(value, (int, float)):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
             if setting.least is not None and value < setting.least:
                 raise ValueError(f"{key}: {value} is too small; the least is {setting.least:g}")
             if setting.most is not None and value > setting.most:
                 raise ValueError(f"{key}: {value} is too large; the most is {setting.most:g}")
-    return DEFAULTS | dict(values)
+        found[key] = value
+    return DEFAULTS | found

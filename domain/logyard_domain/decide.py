@@ -6,7 +6,9 @@ from logyard_domain.commands import (
     AnyCommand,
     CordonNode,
     DeclareLost,
+    DeleteGroup,
     DrainNode,
+    PreemptAllocation,
     RegisterNode,
     RemoveNode,
     Report,
@@ -16,9 +18,12 @@ from logyard_domain.commands import (
     StopWorkflow,
     SubmitWorkflow,
     UncordonNode,
+    UpdateGroup,
+    UpdateOrganization,
+    UpdateUser,
 )
 from logyard_domain.events import AnyEvent
-from logyard_domain.rules import allocations, cluster, fleet, workflows
+from logyard_domain.rules import allocations, cluster, entities, fleet, workflows
 from logyard_domain.world import World
 
 
@@ -51,6 +56,16 @@ def decide(world: World, command: AnyCommand, now: int) -> list[AnyEvent]:
         case StopServer():
             return cluster.stop_server(world, command)
         case SetConfig():
-            return cluster.set_config(world, command)
+            return cluster.set_config(world, command, now)
+        case PreemptAllocation():
+            return allocations.preempt(world, command, now)
+        case UpdateOrganization():
+            return entities.update_organization(world, command)
+        case UpdateGroup():
+            return entities.update_group(world, command)
+        case DeleteGroup():
+            return entities.delete_group(world, command)
+        case UpdateUser():
+            return entities.update_user(world, command)
         case _:
             assert_never(command)

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from logyard_domain.definition import Workflow as Definition
+from logyard_domain.expressions import Expression
 from logyard_domain.holds import Hold
 from logyard_domain.resources import Capacity, Request
 
@@ -16,6 +17,9 @@ Outcome = Literal["finished", "failed", "timeout", "canceled", "lost", "preempte
 """How an attempt ended. `lost` means the node was lost with it, `timeout` that its limit passed."""
 
 StopReason = Literal["canceled", "timeout", "drained", "preempted"]
+PlacementKind = Literal["direct", "backfilled", "preempting"]
+SlipCause = Literal["earlier", "node", "overrun", "outranked", "policy"]
+ReleaseCause = Literal["outranked", "withdrawn", "idle", "never"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", kw_only=True):
@@ -39,10 +43,50 @@ class ServerStopped(Event, frozen=True, kw_only=True, tag="server.stopped"):
 
 
 class ConfigSet(Event, frozen=True, kw_only=True, tag="config.set"):
-    """Configuration that decisions use, whole, as revision `revision` (from 1)."""
+    """Configuration that decisions use, whole, as revision `revision` (from 1).
+
+    `formulas` has what each setting that is an expression, and not the default one, means: to
+    replay a decision nobody has to read text again.
+    """
 
     revision: int
     values: dict[str, int | float | bool | str]
+    formulas: dict[str, Expression] = {}
+
+
+# Organizations, groups and users
+
+
+class OrganizationUpdated(Event, frozen=True, kw_only=True, tag="organization.updated"):
+    """The organization is known, and this is its priority from now on."""
+
+    organization: str
+    priority: int = 0
+
+
+class GroupUpdated(Event, frozen=True, kw_only=True, tag="group.updated"):
+    """The group is known, with its priority and the groups (of the same organization) that it may
+    preempt, sorted, from now on.
+    """
+
+    organization: str
+    group: str
+    priority: int = 0
+    preempts: tuple[str, ...] = ()
+
+
+class GroupDeleted(Event, frozen=True, kw_only=True, tag="group.deleted"):
+    """The group is gone, also from the preempt lists of all others."""
+
+    organization: str
+    group: str
+
+
+class UserUpdated(Event, frozen=True, kw_only=True, tag="user.updated"):
+    """The user is known, and this is their priority from now on."""
+
+    user: str
+    priority: int = 0
 
 
 # Nodes
@@ -240,15 +284,67 @@ class ShapeReleased(Event, frozen=True, kw_only=True, tag="shape.released"):
 class AllocationPlaced(Event, frozen=True, kw_only=True, tag="allocation.placed"):
     """A rank got the right to resources on a node, under the policy of `revision`.
 
+    A request for several chunks has them on the nodes of `chunks` (node -> how many), of which
+    `node` leads; empty means one chunk on `node`.
+
     With `behind`, the right begins when that allocation of the same stage ends: it takes over its
-    room, and the node starts it without asking.
+    room, and the node starts it without asking. With `after` (kind ``preempting``) it begins when
+    all these victims have ended, which `allocation.seated` records; nobody else gets the room in
+    between. ``backfilled`` means that it started before one of higher priority that waits for the
+    same nodes, without delaying it.
     """
 
     allocation: str
     node: str
+    chunks: dict[str, int] = {}
     behind: str = ""
-    kind: Literal["direct"] = "direct"
+    kind: PlacementKind = "direct"
+    after: tuple[str, ...] = ()
     revision: int = 0
+
+
+class AllocationSeated(Event, frozen=True, kw_only=True, tag="allocation.seated"):
+    """Everything that it was placed after has ended; it may start."""
+
+    allocation: str
+
+
+class ReservationHeld(Event, frozen=True, kw_only=True, tag="reservation.held"):
+    """The first that is blocked on its nodes has the promise to start by `at` on these `chunks`
+    (node -> how many), made under the policy of `revision`. It ends when the allocation is placed.
+    """
+
+    allocation: str
+    at: int
+    chunks: dict[str, int]
+    revision: int = 0
+
+
+class ReservationMoved(Event, frozen=True, kw_only=True, tag="reservation.moved"):
+    """The promise is another one from now on.
+
+    `cause` says why: ``earlier`` (something ended before it had to), ``node`` (nodes were lost,
+    closed, opened or changed), ``overrun`` (something runs longer than it may), ``outranked``
+    (one of higher priority was placed), ``policy`` (the configuration or a priority changed).
+    `because` is the position of the event that did it, 0 where time alone did.
+    """
+
+    allocation: str
+    at: int
+    chunks: dict[str, int]
+    cause: SlipCause
+    because: int = 0
+    revision: int = 0
+
+
+class ReservationReleased(Event, frozen=True, kw_only=True, tag="reservation.released"):
+    """The promise is taken back: ``outranked`` (another one is first now), ``withdrawn`` (it
+    waits no longer), ``idle`` (nobody else waits who could get in its way), ``never`` (it could
+    not start even if all that runs ended).
+    """
+
+    allocation: str
+    cause: ReleaseCause
 
 
 class AllocationStarted(Event, frozen=True, kw_only=True, tag="allocation.started"):
@@ -259,10 +355,17 @@ class AllocationStarted(Event, frozen=True, kw_only=True, tag="allocation.starte
 
 
 class AllocationStopping(Event, frozen=True, kw_only=True, tag="allocation.stopping"):
-    """It gets SIGTERM, and SIGKILL after the grace time."""
+    """It gets SIGTERM, and SIGKILL after the grace time.
+
+    A victim of preemption makes room for allocation `by` (empty: an administrator), whose priority
+    is `gap` higher; it had run for `ran_ms`.
+    """
 
     allocation: str
     reason: StopReason
+    by: str = ""
+    gap: float = 0.0
+    ran_ms: int = 0
 
 
 class AllocationEnded(Event, frozen=True, kw_only=True, tag="allocation.ended"):
@@ -301,6 +404,10 @@ AnyEvent = (
     ServerStarted
     | ServerStopped
     | ConfigSet
+    | OrganizationUpdated
+    | GroupUpdated
+    | GroupDeleted
+    | UserUpdated
     | NodeRegistered
     | NodeCordoned
     | NodeUncordoned
@@ -325,6 +432,10 @@ AnyEvent = (
     | ShapeHeld
     | ShapeReleased
     | AllocationPlaced
+    | AllocationSeated
+    | ReservationHeld
+    | ReservationMoved
+    | ReservationReleased
     | AllocationStarted
     | AllocationStopping
     | AllocationEnded

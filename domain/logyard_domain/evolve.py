@@ -5,11 +5,21 @@ from typing import Any
 
 from logyard_domain.events import AnyEvent
 from logyard_domain.records import Record
-from logyard_domain.rules import allocations, cluster, fleet, stages, workflows
+from logyard_domain.rules import (
+    allocations,
+    cluster,
+    entities,
+    fleet,
+    reservations,
+    stages,
+    workflows,
+)
 from logyard_domain.world import World
 
 _APPLY: dict[type, Callable[[World, Any], None]] = {
     **cluster.APPLY,
+    **entities.APPLY,
+    **reservations.APPLY,
     **fleet.APPLY,
     **workflows.APPLY,
     **stages.APPLY,

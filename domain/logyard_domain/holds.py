@@ -28,9 +28,15 @@ class NodesClosed(msgspec.Struct, frozen=True, tag="nodes_closed"):
 
 
 class BehindHigher(msgspec.Struct, frozen=True, tag="behind_higher"):
-    """It would fit, but the nodes where it fits are kept for a shape of higher priority."""
+    """It would fit now, but it would delay what is first in line for the same nodes, which has
+    this shape and a promise.
+    """
 
     shape: int
 
 
-Hold = NoNodes | NeverFits | NodesBusy | NodesClosed | BehindHigher
+class NotEvaluated(msgspec.Struct, frozen=True, tag="not_evaluated"):
+    """The last ticks reached their limit before they came to it; the next ones will."""
+
+
+Hold = NoNodes | NeverFits | NodesBusy | NodesClosed | BehindHigher | NotEvaluated

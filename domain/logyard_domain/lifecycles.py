@@ -84,6 +84,7 @@ ALLOCATION = _lifecycle(
         ("ready", "allocation.placed"): "placed",
         ("ready", "stage.failed"): "canceled",
         ("ready", "stage.canceled"): "canceled",
+        ("placed", "allocation.seated"): "placed",
         ("placed", "allocation.started"): "running",
         ("placed", "allocation.stopping"): "stopping",
         ("placed", "allocation.ended"): "ended",
@@ -105,6 +106,7 @@ ATTEMPT = _lifecycle(
     "attempt",
     {
         (BEGIN, "allocation.placed"): "placed",
+        ("placed", "allocation.seated"): "placed",
         ("placed", "allocation.started"): "started",
         ("placed", "allocation.stopping"): "stopping",
         ("placed", "allocation.ended"): "ended",

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from logyard_domain.definition import Job, Policy, Resource, Retry, Workflow, ordered
-from logyard_domain.resources import Request
+from logyard_domain.resources import MULTINODE, Request
 
 StageKind = Literal["job", "volume", "ingress", "egress"]
 STAGING_LIMIT_MS = 3_600_000
@@ -85,7 +85,9 @@ def plan(workflow: Workflow) -> tuple[StagePlan, ...]:
     return tuple(stages)
 
 
-def request_of(resource: Resource, preemptible: bool, features: tuple[str, ...] = ()) -> Request:
+def request_of(
+    resource: Resource, preemptible: bool, features: tuple[str, ...] = (), nodes: int = 1
+) -> Request:
     """What the scheduler looks at of a job's resources."""
     return Request(
         cores=resource.cores,
@@ -93,6 +95,7 @@ def request_of(resource: Resource, preemptible: bool, features: tuple[str, ...] 
         devices=tuple(sorted((name, n) for name, n in resource.devices.items() if n)),
         annotations=tuple(sorted(resource.annotations.items())),
         features=features,
+        nodes=nodes,
         exclusive="job" if resource.exclusive else "none",
         preemptible=preemptible,
     )
@@ -102,6 +105,10 @@ def _job(name: str, job: Job, index: int, needs: tuple[str, ...]) -> StagePlan:
     array = job.task_array
     policy = job.policy or Policy()
     features = (MOUNTS,) if job.mounts or job.files else ()
+    nodes = 1
+    if job.multinode is not None and job.multinode.nodes > 1:
+        features = (*features, MULTINODE)
+        nodes = job.multinode.nodes
     return StagePlan(
         name=name,
         kind="job",
@@ -112,7 +119,7 @@ def _job(name: str, job: Job, index: int, needs: tuple[str, ...]) -> StagePlan:
         last=array.end if array else 0,
         array=array is not None,
         concurrency=array.tasks_at_once if array else UNLIMITED,
-        request=request_of(job.resource or Resource(), bool(job.preemptible), features),
+        request=request_of(job.resource or Resource(), bool(job.preemptible), features, nodes),
         limit_ms=policy.timeout_ms or 0,
         retry=policy.retry,
         volumes=bool(job.mounts),

@@ -4,6 +4,9 @@ from typing import Literal
 
 import msgspec
 
+MULTINODE = "multinode"
+"""The feature that nodes must announce for jobs on several nodes at once."""
+
 Exclusive = Literal["none", "job", "workflow"]
 
 
@@ -25,7 +28,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `devices` and `annotations` are sorted pairs, so that equal requests are equal values. A node is
     eligible when it has every annotation with the equal value, every device, every feature
     (``mounts``, ...), and, where `storage` is not empty, that storage. `bounded` tells whether
-    there is a time limit.
+    there is a time limit. `nodes` is how many equal chunks of the rest it asks for.
     """
 
     cores: int

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from heapq import heappop
 
-from logyard_domain.events import AllocationReady, AnyEvent
+from logyard_domain.events import AllocationReady, AllocationSeated, AnyEvent
 from logyard_domain.identifiers import allocation_id
 from logyard_domain.rules.fleet import settle_node
+from logyard_domain.rules.reservations import withdrawn
 from logyard_domain.rules.stages import settle_stage
 from logyard_domain.world import World
 
@@ -16,6 +17,8 @@ def settle(world: World, now: int) -> Iterator[AnyEvent]:
     Each event must be applied to the world before the next one is asked for.
     """
     yield from _due(world, now)
+    while world.clear:
+        yield AllocationSeated(allocation=world.clear[0])
     while world.touched:
         stages = list(world.touched)
         world.touched.clear()
@@ -26,11 +29,16 @@ def settle(world: World, now: int) -> Iterator[AnyEvent]:
         world.touched_nodes.clear()
         for name in names:
             yield from settle_node(world, name)
+    yield from withdrawn(world)
 
 
 def next_due(world: World) -> int | None:
-    """The instant (ms) at which something follows by the mere passing of time, if any."""
-    return world.timers[0][0] if world.timers else None
+    """The instant (ms) at which something follows by the mere passing of time, if any: a back-off
+    is over, or a promise was not kept.
+    """
+    due = [world.timers[0][0]] if world.timers else []
+    due += [reservation.at + 1 for reservation in world.reservations.values()]
+    return min(due, default=None)
 
 
 def _due(world: World, now: int) -> Iterator[AnyEvent]:

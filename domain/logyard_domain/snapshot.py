@@ -5,19 +5,26 @@ The bytes are canonical: equal worlds give equal bytes, however they came about.
 
 import msgspec
 
-from logyard_domain.configuration import DEFAULTS, Value
+from logyard_domain.configuration import Value
 from logyard_domain.definition import Workflow as Definition
 from logyard_domain.events import NodeRegistered
+from logyard_domain.expressions import Expression
 from logyard_domain.holds import Hold
+from logyard_domain.identifiers import allocation_parts
 from logyard_domain.resources import Request
+from logyard_domain.rules.cluster import configure
 from logyard_domain.rules.fleet import registration
+from logyard_domain.rules.queueing import relane
 from logyard_domain.rules.room import recount
 from logyard_domain.rules.workflows import known_definition, unfold
+from logyard_domain.usage import Usage
 from logyard_domain.world import (
     Allocation,
     AllocationStatus,
+    Group,
     Node,
     NodeStatus,
+    Reservation,
     Shape,
     Stage,
     StageStatus,
@@ -26,7 +33,7 @@ from logyard_domain.world import (
     World,
 )
 
-FORMAT = "world.1"
+FORMAT = "world.2"
 """Changes whenever the world's fields or their meaning do; older snapshots are then left aside."""
 
 
@@ -72,7 +79,7 @@ class _Workflow(msgspec.Struct, frozen=True):
     stages: tuple[_Stage, ...]
 
 
-class _Allocation(msgspec.Struct, frozen=True):
+class _Allocation(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     workflow: str
     stage: str
@@ -83,12 +90,30 @@ class _Allocation(msgspec.Struct, frozen=True):
     began: bool
     stopping: str
     behind: str
+    since: int
+    stopped_at: int = 0
+    chunks: dict[str, int] = {}
+    after: tuple[str, ...] = ()
 
 
 class _Shape(msgspec.Struct, frozen=True):
     id: int
     request: Request
     hold: Hold | None
+
+
+class _Group(msgspec.Struct, frozen=True):
+    organization: str
+    group: str
+    priority: int
+    preempts: tuple[str, ...]
+
+
+class _Reservation(msgspec.Struct, frozen=True):
+    allocation: str
+    at: int
+    chunks: dict[str, int]
+    position: int
 
 
 class _World(msgspec.Struct, frozen=True):
@@ -98,11 +123,19 @@ class _World(msgspec.Struct, frozen=True):
     term: int
     revision: int
     config: dict[str, Value]
+    formulas: dict[str, Expression]
+    organizations: dict[str, int]
+    groups: tuple[_Group, ...]
+    users: dict[str, int]
+    usage: dict[str, Usage]
+    fleet_at: int
+    ranked_at: int
     nodes: tuple[_Node, ...]
     shapes: tuple[_Shape, ...]
     definitions: tuple[Definition, ...]
     workflows: tuple[_Workflow, ...]
     allocations: tuple[_Allocation, ...]
+    reservations: tuple[_Reservation, ...]
     keys: dict[str, tuple[str, int]]
     cleanups: dict[str, str]
 
@@ -126,6 +159,16 @@ def dump(world: World) -> bytes:
             world.term,
             world.revision,
             world.config,
+            world.formulas,
+            dict(sorted(world.organizations.items())),
+            tuple(
+                _Group(*key, group.priority, group.preempts)
+                for key, group in sorted(world.groups.items())
+            ),
+            dict(sorted(world.users.items())),
+            dict(sorted(world.usage.items())),
+            world.fleet_at,
+            world.ranked_at,
             tuple(
                 _Node(registration(n), n.status, n.before, tuple(n.running))
                 for n in world.nodes.values()
@@ -134,6 +177,10 @@ def dump(world: World) -> bytes:
             tuple(msgspec.json.decode(identity, type=Definition) for identity in identities),
             tuple(_workflow(w, identities[w.known.identity]) for w in world.workflows.values()),
             tuple(_allocation(a) for a in world.allocations.values()),
+            tuple(
+                _Reservation(name, r.at, r.chunks, r.position)
+                for name, r in world.reservations.items()
+            ),
             world.keys,
             world.cleanups,
         )
@@ -145,12 +192,18 @@ def restore(data: bytes) -> World:
     saved = _decoder.decode(data)
     world = World(saved.cluster)
     world.position, world.at, world.term = saved.position, saved.at, saved.term
-    world.revision, world.config = saved.revision, DEFAULTS | saved.config
+    configure(world, saved.revision, saved.config, saved.formulas)
+    world.organizations, world.users, world.usage = saved.organizations, saved.users, saved.usage
+    for group in saved.groups:
+        world.groups[group.organization, group.group] = Group(group.priority, group.preempts)
+    world.fleet_at, world.ranked_at = saved.fleet_at, saved.ranked_at
     world.keys, world.cleanups = saved.keys, saved.cleanups
     world.key_order.extend(saved.keys)
     for shape in saved.shapes:
         world.shapes[shape.id] = Shape(shape.id, shape.request)
         world.shapes[shape.id].hold = shape.hold
+        if shape.hold is not None:
+            world.held[shape.id] = None
         world.shape_ids[shape.request] = shape.id
     for node in saved.nodes:
         _restore_node(world, node)
@@ -160,20 +213,37 @@ def restore(data: bytes) -> World:
     for allocation in saved.allocations:
         stage = world.workflows[allocation.workflow].stages[allocation.stage]
         node_ = world.nodes[allocation.node]
-        found = Allocation(allocation.id, stage, allocation.rank, allocation.attempt, node_)
+        chunks = tuple((world.nodes[name], n) for name, n in allocation.chunks.items())
+        found = Allocation(
+            allocation.id,
+            stage,
+            allocation.rank,
+            allocation.attempt,
+            node_,
+            chunks or ((node_, 1),),
+        )
         found.status, found.stopping = allocation.status, allocation.stopping
-        found.began = allocation.began
+        found.began, found.since = allocation.began, allocation.since
+        found.stopped_at = allocation.stopped_at
+        found.after = dict.fromkeys(allocation.after)
+        for victim in found.after:
+            world.preemptors[victim] = found
         world.allocations[found.id] = found
         if allocation.behind:
             waits[allocation.behind] = found
         else:
             stage.holding[found.id] = stage.unfilled[found.id] = None
+    for held in saved.reservations:
+        workflow_, name, _, _ = allocation_parts(held.allocation)
+        world.reservations[held.allocation] = Reservation(
+            held.at, held.chunks, held.position, world.workflows[workflow_].stages[name]
+        )
     for name, follower in waits.items():
         follower.behind = world.allocations[name]
         follower.behind.follower = follower
     for node_ in world.nodes.values():
         recount(world, node_)
-        world.freed[node_.name] = None
+        world.freed[node_.name] = world.stirred[node_.name] = None
     _queue(world)
     return world
 
@@ -229,7 +299,17 @@ def _allocation(allocation: Allocation) -> _Allocation:
         allocation.began,
         allocation.stopping,
         allocation.behind.id if allocation.behind else "",
+        allocation.since,
+        allocation.stopped_at,
+        _chunks(allocation),
+        tuple(allocation.after),
     )
+
+
+def _chunks(allocation: Allocation) -> dict[str, int]:
+    if allocation.chunks == ((allocation.node, 1),):
+        return {}
+    return {node.name: count for node, count in allocation.chunks}
 
 
 def _restore_node(world: World, saved: _Node) -> None:
@@ -241,6 +321,8 @@ def _restore_node(world: World, saved: _Node) -> None:
     node.host, node.version = facts.host, facts.version
     node.status, node.before = saved.status, saved.before
     node.running = dict.fromkeys(saved.running)
+    world.node_count += 1
+    node.number = world.node_count
 
 
 def _restore_workflow(world: World, saved: _Workflow, definition: Definition) -> None:
@@ -264,13 +346,9 @@ def _restore_workflow(world: World, saved: _Workflow, definition: Definition) ->
 
 
 def _queue(world: World) -> None:
-    waiting: dict[int, list[Stage]] = {shape: [] for shape in world.shapes}
+    relane(world)
     for workflow in world.workflows.values():
         for stage in workflow.stages.values():
-            if stage.shape:
-                waiting[stage.shape].append(stage)
             for rank, (_, not_before) in stage.delayed.items():
                 world.timers.append((not_before, workflow.id, stage.plan.name, rank))
     world.timers.sort()
-    for shape, stages in waiting.items():
-        world.shapes[shape].rebuild(stages)

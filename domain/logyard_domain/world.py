@@ -5,14 +5,16 @@ Only `logyard_domain.evolve` changes it. Plain mutable objects, owned by one thr
 """
 
 from collections import deque
-from heapq import heapify, heappop, heappush
-from typing import Literal
+from heapq import heappop, heappush
+from typing import Literal, NamedTuple
 
 from logyard_domain.configuration import DEFAULTS, Value
 from logyard_domain.definition import Workflow as Definition
+from logyard_domain.expressions import DEFAULT_PRIORITY, Expression
 from logyard_domain.holds import Hold
 from logyard_domain.plan import StagePlan
 from logyard_domain.resources import Capacity, Request
+from logyard_domain.usage import Usage
 
 WorkflowStatus = Literal["pending", "started", "stopping"]
 StageStatus = Literal["waiting", "ready", "started", "finished", "failed", "canceled"]
@@ -20,8 +22,6 @@ AllocationStatus = Literal["placed", "started", "stopping"]
 NodeStatus = Literal["up", "cordoned", "draining", "drained", "lost"]
 
 DAY_MS = 86_400_000
-Order = tuple[int, int, int]
-"""Sorts what waits: submit instant minus priority (a day each), submit position, stage number."""
 
 
 class Node:
@@ -29,8 +29,8 @@ class Node:
 
     __slots__ = (
         "annotations", "before", "capacity", "features", "free_cores", "free_devices",
-        "free_memory", "host", "incarnation", "limits", "name", "running", "sole", "status",
-        "storage", "version",
+        "free_memory", "host", "incarnation", "limits", "name", "number", "running", "sole",
+        "status", "storage", "version",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
@@ -47,11 +47,14 @@ class Node:
         self.before: NodeStatus = "up"
         """What it was before it was lost."""
         self.running: dict[str, None] = {}
-        # derived
+        # derived. What is free may be negative while victims still hold what was given away.
+        self.number = 0
+        """Its place among the nodes."""
         self.free_cores = 0
         self.free_memory = 0
         self.free_devices: dict[str, int] = {}
-        self.sole = False
+        self.sole = 0
+        """How many allocations on it want it for themselves."""
 
 
 class Stage:
@@ -59,8 +62,8 @@ class Stage:
 
     __slots__ = (
         "again", "delayed", "dependants", "error", "failed", "failures", "finished", "holding",
-        "losses", "next", "plan", "queued", "run_ms", "shape", "started", "status", "unfilled",
-        "unmet", "workflow",
+        "lane", "losses", "next", "plan", "queued", "run_ms", "shape", "started", "status",
+        "unfilled", "unmet", "workflow",
     )  # fmt: skip
 
     def __init__(self, workflow: "Workflow", plan: StagePlan) -> None:
@@ -87,6 +90,7 @@ class Stage:
         self.unmet = len(plan.needs)
         self.dependants: list[Stage] = []
         self.queued = False
+        self.lane: Lane | None = None
         self.holding: dict[str, None] = {}
         """Allocations of it that hold room: those in flight."""
         self.unfilled: dict[str, None] = {}
@@ -114,9 +118,9 @@ class Stage:
         )
 
     @property
-    def order(self) -> Order:
-        """Its place in the queue; equal for all its ranks, which go by their number."""
-        return (*self.workflow.order, self.plan.index)
+    def limit_ms(self) -> int:
+        """How long a rank of it may run."""
+        return self.plan.limit_ms or self.workflow.timeout_ms
 
     def first_waiting(self) -> tuple[int, int]:
         """Rank and attempt that would be placed next."""
@@ -141,7 +145,7 @@ class Workflow:
     """A workflow that has not ended."""
 
     __slots__ = (
-        "failed_stage", "group", "id", "key", "known", "name", "open_stages", "order",
+        "failed_stage", "group", "id", "key", "known", "name", "open_stages",
         "organization", "position", "preemptible", "priority", "stages", "status", "storage",
         "submitted_at", "timeout_ms", "user", "volumes",
     )  # fmt: skip
@@ -168,50 +172,93 @@ class Workflow:
         self.stages: dict[str, Stage] = {}
         # derived
         self.open_stages = 0
-        self.order: tuple[int, int] = (0, 0)
 
 
 class Allocation:
-    """One attempt that holds resources of a node, or will when the one that it is `behind` ends."""
+    """One attempt that holds resources of nodes, or will when the one that it is `behind` ends, or
+    when all that it comes `after` have.
+    """
 
     __slots__ = (
-        "attempt", "began", "behind", "follower", "id", "node", "rank", "stage", "status",
-        "stopping",
+        "after", "attempt", "began", "behind", "chunks", "follower", "id", "node", "rank", "since",
+        "stage", "status", "stopped_at", "stopping",
     )  # fmt: skip
 
-    def __init__(self, id: str, stage: Stage, rank: int, attempt: int, node: Node) -> None:
+    def __init__(
+        self,
+        id: str,
+        stage: Stage,
+        rank: int,
+        attempt: int,
+        node: Node,
+        chunks: tuple[tuple[Node, int], ...],
+    ) -> None:
         self.id = id
         self.stage = stage
         self.rank = rank
         self.attempt = attempt
         self.node = node
+        """The node that starts it."""
+        self.chunks = chunks
+        """How many chunks of the request it has, on which nodes."""
+        self.since = 0
+        """When it got its room; 0 while it waits for it."""
         self.status: AllocationStatus = "placed"
         self.began = False
         """Whether its start was reported."""
         self.stopping = ""
         """Why it is being stopped."""
+        self.stopped_at = 0
+        self.after: dict[str, None] = {}
+        """Victims that still hold the room that it was promised."""
         self.behind: Allocation | None = None
         self.follower: Allocation | None = None
 
 
 class Shape:
-    """Equal requests, what waits with them in order, and why."""
+    """Equal requests, and why what waits with them does."""
 
-    __slots__ = ("heap", "hold", "id", "request")
+    __slots__ = ("hold", "id", "request")
 
     def __init__(self, id: int, request: Request) -> None:
         self.id = id
         self.request = request
         self.hold: Hold | None = None
-        # derived: every open stage of this shape has one entry; entries that are no longer open are
-        # dropped when they come to the top.
-        self.heap: list[tuple[Order, str, Stage]] = []
+
+
+class LaneKey(NamedTuple):
+    """What can make a difference to the priority of what waits, except when it was submitted.
+
+    `apart` is 0; under an expression by which age can lower a priority it is the submit position,
+    so that each workflow is judged by itself.
+    """
+
+    shape: int
+    organization: str
+    group: str
+    user: str
+    priority: int
+    limit_ms: int
+    apart: int
+
+
+class Lane:
+    """Stages that wait and differ in nothing but their age, the oldest first."""
+
+    __slots__ = ("heap", "key")
+
+    def __init__(self, key: LaneKey) -> None:
+        self.key = key
+        self.heap: list[tuple[int, int, Stage]] = []
+        """Submit position, number of the stage. Stages that are not open any more are dropped when
+        they come to the top.
+        """
 
     def push(self, stage: Stage) -> None:
         """Queue the stage, unless it is queued or has nothing to place."""
         if not stage.queued and stage.open:
             stage.queued = True
-            heappush(self.heap, (stage.order, stage.workflow.id, stage))
+            heappush(self.heap, (stage.workflow.position, stage.plan.index, stage))
 
     def head(self) -> Stage | None:
         """The stage whose next rank comes first, if any waits."""
@@ -223,12 +270,28 @@ class Shape:
             stage.queued = False
         return None
 
-    def rebuild(self, stages: list[Stage]) -> None:
-        """Queue just these stages."""
-        self.heap = [(stage.order, stage.workflow.id, stage) for stage in stages if stage.open]
-        for _, _, stage in self.heap:
-            stage.queued = True
-        heapify(self.heap)
+
+class Group:
+    """A group's priority, and which groups of its organization it may preempt."""
+
+    __slots__ = ("preempts", "priority")
+
+    def __init__(self, priority: int, preempts: tuple[str, ...]) -> None:
+        self.priority = priority
+        self.preempts = preempts
+
+
+class Reservation:
+    """A promise to an allocation: when it starts at the latest, and on which nodes."""
+
+    __slots__ = ("at", "chunks", "position", "stage")
+
+    def __init__(self, at: int, chunks: dict[str, int], position: int, stage: Stage) -> None:
+        self.at = at
+        self.chunks = chunks
+        self.position = position
+        """Where on the log it was last made or moved."""
+        self.stage = stage
 
 
 class World:
@@ -241,10 +304,25 @@ class World:
         self.term = 0
         self.revision = 0
         self.config: dict[str, Value] = dict(DEFAULTS)
+        self.formulas: dict[str, Expression] = {}
+        """What the settings that are expressions mean."""
         self.nodes: dict[str, Node] = {}
         self.workflows: dict[str, Workflow] = {}
         self.allocations: dict[str, Allocation] = {}
         self.shapes: dict[int, Shape] = {}
+        self.organizations: dict[str, int] = {}
+        """Organization -> priority. Who is not in these three has priority 0."""
+        self.groups: dict[tuple[str, str], Group] = {}
+        """(organization, group) -> what is known of it."""
+        self.users: dict[str, int] = {}
+        self.usage: dict[str, Usage] = {}
+        """``group:ORGANIZATION/GROUP`` and ``user:USER`` -> what they used."""
+        self.reservations: dict[str, Reservation] = {}
+        """Allocation that waits -> what it was promised."""
+        self.fleet_at = 0
+        """Position of the last event that changed the nodes."""
+        self.ranked_at = 0
+        """Position of the last event that changed the configuration or a priority."""
         self.keys: dict[str, tuple[str, int]] = {}
         """Idempotency key (with its user) -> workflow id, and when it was used."""
         self.cleanups: dict[str, str] = {}
@@ -253,6 +331,17 @@ class World:
         self.key_order: deque[str] = deque()
         """Keys, the one used longest ago first."""
         self.shape_ids: dict[Request, int] = {}
+        self.lanes: dict[LaneKey, Lane] = {}
+        self.priority = DEFAULT_PRIORITY
+        """The expression in force."""
+        self.rising = True
+        """Whether by it, of two that differ only in age the older always comes first."""
+        self.ranking = 0
+        """Changes when priorities do by something else than time."""
+        self.clear: list[str] = []
+        """Allocations whose victims have all ended since the last `settle`."""
+        self.preemptors: dict[str, Allocation] = {}
+        """Victim that has not ended yet -> the allocation that gets its room."""
         self.definitions: dict[bytes, Known] = {}
         """Definitions of live workflows by their bytes."""
         self.timers: list[tuple[int, str, str, int]] = []
@@ -262,5 +351,11 @@ class World:
         self.touched_nodes: dict[str, None] = {}
         self.freed: dict[str, None] = {}
         """Nodes on which room appeared since the last tick."""
+        self.stirred: dict[str, None] = {}
+        """Nodes on which something began, ended or is being stopped since the last tick."""
+        self.held: dict[int, None] = {}
+        """Shapes that have a hold."""
+        self.node_count = 0
+        """Nodes that there ever were, in this process."""
         self.fleet = 0
         """Changes with the set of nodes, their facts and states."""

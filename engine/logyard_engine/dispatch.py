@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from logyard_domain.commands import DeclareLost
 from logyard_domain.events import (
     AllocationPlaced,
+    AllocationSeated,
     AllocationStopping,
     WorkflowCanceled,
     WorkflowFailed,
@@ -107,8 +108,10 @@ class Dispatch:
         """Tell the nodes what the turn decided for them."""
         for record in records:
             match record.event:
-                case AllocationPlaced(allocation=name, node=node):
-                    self._placed(world, name, node)
+                case (
+                    AllocationPlaced(allocation=name, after=()) | AllocationSeated(allocation=name)
+                ):
+                    self._begins(world, name)
                 case AllocationStopping(allocation=name):
                     self._stopping(world, name)
                 case (
@@ -124,10 +127,12 @@ class Dispatch:
                 batch, connection.batch = connection.batch, []
                 self._send(name, connection, batch)
 
-    def _placed(self, world: World, name: str, node: str) -> None:
-        connection = self._connections.get(node)
+    def _begins(self, world: World, name: str) -> None:
         allocation = world.allocations.get(name)
-        if connection is None or allocation is None:
+        if allocation is None:
+            return
+        connection = self._connections.get(allocation.node.name)
+        if connection is None:
             return
         stage = allocation.stage
         known = connection.known.setdefault(stage.workflow.id, set())

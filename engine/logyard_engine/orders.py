@@ -89,9 +89,14 @@ def stop_of(world: World, allocation: Allocation) -> Stop:
     return Stop(allocation.id, int(world.config["workflow.killGrace"]), outcome)
 
 
+def told(allocation: Allocation, node: Node) -> bool:
+    """Whether the node has been told to start it: it leads, and its room is there."""
+    return allocation.node is node and not allocation.after
+
+
 def sync_of(world: World, node: Node) -> Sync:
     """Everything that the node should be running, stopping and clearing away now."""
-    held = [world.allocations[name] for name in node.running]
+    held = [a for a in map(world.allocations.__getitem__, node.running) if told(a, node)]
     tasks = {task_name(a.stage): a.stage for a in held}
     return Sync(
         tasks=tuple(task_of(world, stage) for stage in tasks.values()),

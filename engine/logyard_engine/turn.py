@@ -18,7 +18,8 @@ from logyard_domain.rules.workflows import known_key
 from logyard_domain.settle import settle
 from logyard_domain.world import World
 from logyard_engine.log.log import Log
-from logyard_engine.scheduler.tick import Memory, tick
+from logyard_engine.scheduler.memory import Memory
+from logyard_engine.scheduler.tick import tick
 
 TICKS = "scheduler"
 
@@ -82,7 +83,7 @@ class Engine:
         basis = f"@{world.position}"
         self._apply(settle(world, now), "engine", basis, now, entries)
         before = len(entries)
-        self._apply(tick(world, self._memory), TICKS, basis, now, entries)
+        self._apply(tick(world, self._memory, now), TICKS, basis, now, entries)
         again = len(entries) - before >= int(world.config["scheduler.placementsPerTick"])
         records = self.log.append(entries) if entries else []
         return Turned(tuple(answers), tuple(records), again)

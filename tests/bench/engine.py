@@ -11,7 +11,8 @@ from logyard_domain.events import AllocationEnded, AnyEvent
 from logyard_domain.evolve import evolve
 from logyard_domain.settle import settle
 from logyard_domain.world import World
-from logyard_engine.scheduler.tick import Memory, tick
+from logyard_engine.scheduler.memory import Memory
+from logyard_engine.scheduler.tick import tick
 from logyard_engine.simulation.nodes import Run, simulated_node
 from tests.bench.figures import Bench, Figure, figure
 from tests.engine.work import flow, job
@@ -81,7 +82,7 @@ def _never(_: str) -> Run:
 
 def _tick_ms(world: World, memory: Memory) -> float:
     began = time.perf_counter()
-    _apply(world, tick(world, memory))
+    _apply(world, tick(world, memory, NOW))
     return (time.perf_counter() - began) * 1_000
 
 

@@ -8,13 +8,19 @@ from pathlib import Path
 
 from logyard_domain.commands import (
     CordonNode,
+    DeleteGroup,
     DrainNode,
     RemoveNode,
     SetConfig,
     StopServer,
     StopWorkflow,
     UncordonNode,
+    UpdateGroup,
+    UpdateOrganization,
+    UpdateUser,
 )
+from logyard_domain.configuration import Value
+from logyard_domain.expressions import Binary, Variable
 from logyard_engine.log.opening import open_log
 from logyard_engine.log.transfer import export_log
 from logyard_engine.simulation.nodes import Run
@@ -38,6 +44,12 @@ def everything() -> Yard:
 
     yard = Yard(open_log("memory:", "golden"), {}, script)
     yard.ask(SetConfig(values={"node.lostAfter": 30_000}), "server")
+    yard.ask(UpdateOrganization(organization="default", priority=1))
+    yard.ask(UpdateUser(user="ana", priority=1))
+    for group in ("chem", "bio", "old"):
+        yard.ask(UpdateGroup(group=group))
+    yard.ask(UpdateGroup(group="bio", priority=5, preempt=("chem", "old")))
+    yard.ask(DeleteGroup(group="old"))
     yard.submit(flow(a=job()), "early")
     yard.node("n1", 4, devices={"nvidia.com/gpu": 1}, annotations={"rack": "a"})
     yard.node("n2", 4, storage="other")
@@ -64,8 +76,33 @@ def everything() -> Yard:
     yard.leave("n2")
     yard.advance(40_000)
     yard.ask(RemoveNode(node="n2"))
+    _preempting(yard)
     yard.ask(StopServer(), "server")
     return yard
+
+
+def _preempting(yard: Yard) -> None:
+    """Promises that are made, moved and taken back; an eviction; a job that is let through."""
+    formula = Binary("+", Variable("group.priority"), Variable("queue.age_hours"))
+    values: dict[str, Value] = {
+        "scheduler.priority": "group.priority + queue.age_hours",
+        "scheduler.preemption.enabled": True,
+        "scheduler.preemption.minRuntime": 0,
+        "scheduler.preemption.utilizationThreshold": 0.5,
+    }
+    yard.ask(SetConfig(values=values, formulas={"scheduler.priority": formula}), "server")
+    yard.submit(flow(long=job(3, timeout_ms=600_000)), "low", group="chem", preemptible=True)
+    yard.advance(1_000)
+    yard.submit(flow(wide=job(4, timeout_ms=300_000)), "wide", group="chem")
+    yard.submit(flow(brief=job(1, timeout_ms=60_000)), "brief", group="chem")
+    yard.advance(1_000)
+    yard.submit(flow(urgent=job(4, timeout_ms=300_000)), "urgent", group="bio")
+    yard.advance(700_000)
+    yard.submit(flow(long=job(3, timeout_ms=100_000)), "over", group="chem")
+    withdrawn = yard.submit(flow(wide=job(4)), "withdrawn", group="chem")
+    yard.advance(200_000)
+    yard.ask(StopWorkflow(workflow=withdrawn))
+    yard.advance(400_000)
 
 
 def main() -> None:

@@ -28,6 +28,9 @@ from logyard_engine.simulation.yard import Yard
 from tests.engine.work import flow, job, staged
 
 
+DAY_MS = 86_400_000
+
+
 def yard(script: Callable[[str], Run] = lambda _: Run(), **nodes: int) -> Yard:
     return Yard(open_log("memory:", "test"), nodes, script)
 
@@ -73,7 +76,7 @@ def test_nobody_overtakes_the_first_that_waits() -> None:
     y = yard(n1=4)
     y.submit(flow(a=job(3)))
     y.submit(flow(big=job(4)))
-    y.submit(flow(small=job(1)))
+    y.submit(flow(small=job(1, timeout_ms=2 * DAY_MS)))
     assert running(y) == ["a"]
     assert hold_of(y, "small") == BehindHigher(shape=y.world.shape_ids[Request(cores=4)])
     y.advance(1_000)
@@ -145,7 +148,7 @@ def test_an_exclusive_job_has_its_node_alone() -> None:
     y = yard(n1=4)
     y.submit(flow(a=job()))
     y.submit(flow(alone=job(exclusive=True)))
-    y.submit(flow(b=job()))
+    y.submit(flow(b=job(timeout_ms=2 * DAY_MS)))
     assert running(y) == ["a"]
     y.advance(1_000)
     assert running(y) == ["alone"]

@@ -37,7 +37,7 @@ from logyard_domain.resources import Request
 from logyard_domain.world import World
 from logyard_engine.log.log import Log
 from logyard_engine.log.opening import open_log
-from logyard_engine.scheduler.tick import Memory
+from logyard_engine.scheduler.memory import Memory
 from logyard_engine.simulation.nodes import Run
 from logyard_engine.simulation.yard import Yard, log_bytes
 from logyard_engine.turn import Asked
@@ -210,7 +210,8 @@ def _judge(y: Yard, acknowledged: dict[str, str]) -> None:
     y.check()
     world = y.world
     assert not world.workflows and not world.allocations and not world.definitions
-    assert all(shape.head() is None and shape.hold is None for shape in world.shapes.values())
+    assert all(lane.head() is None for lane in world.lanes.values())
+    assert not world.held and not world.reservations
     submitted = [e.event.workflow for e in y.records if isinstance(e.event, WorkflowSubmitted)]
     ends = Counter(
         e.event.workflow

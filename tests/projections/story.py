@@ -43,7 +43,7 @@ from logyard_domain.records import Entry, Record
 from logyard_domain.resources import Capacity
 from logyard_domain.settle import settle
 from logyard_domain.world import World
-from logyard_engine.scheduler.tick import Memory as TickMemory
+from logyard_engine.scheduler.memory import Memory as TickMemory
 from logyard_engine.scheduler.tick import tick
 
 START_MS = 1_800_000_000_000
@@ -76,7 +76,7 @@ class Story:
                 continue
             self._apply(events, "user:ana")
         self._apply(settle(self.world, self.at), "engine")
-        self._apply(tick(self.world, self._memory), "scheduler")
+        self._apply(tick(self.world, self._memory, self.at), "scheduler")
         _, records = encode(self._entries, "test", before, self._chain)
         self._entries.clear()
         if records:

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
-from logyard_domain.commands import Ended, Report
+from logyard_domain.commands import Ended, PreemptAllocation, Refused, Report
 from logyard_domain.events import (
     AllocationEnded,
     AllocationPlaced,
     AllocationReady,
     AllocationRequeued,
+    AllocationSeated,
     AllocationStarted,
     AllocationStopping,
     AnyEvent,
@@ -20,6 +21,8 @@ from logyard_domain.events import (
 )
 from logyard_domain.identifiers import allocation_parts
 from logyard_domain.rules.attempts import requeued
+from logyard_domain.rules.entities import charge
+from logyard_domain.rules.queueing import enqueue
 from logyard_domain.rules.room import occupy, vacate
 from logyard_domain.world import Allocation, Shape, Stage, World
 
@@ -49,6 +52,19 @@ def report(world: World, command: Report, now: int) -> list[AnyEvent]:
         if workflow in world.cleanups:
             events.append(VolumesRemoved(workflow=workflow))
     return events
+
+
+def preempt(world: World, command: PreemptAllocation, now: int) -> list[AnyEvent]:
+    """Evict it by name."""
+    allocation = world.allocations.get(command.allocation)
+    if allocation is None:
+        raise Refused(f"no allocation {command.allocation!r} runs", "missing")
+    if allocation.status == "stopping":
+        raise Refused(f"allocation {command.allocation} is being stopped already")
+    if allocation.behind is not None or allocation.after:
+        raise Refused(f"allocation {command.allocation} does not run yet")
+    ran_ms = now - allocation.since
+    return [AllocationStopping(allocation=allocation.id, reason="preempted", ran_ms=ran_ms)]
 
 
 def _held(world: World, node: str, name: str) -> Allocation | None:
@@ -85,15 +101,27 @@ def _placed(world: World, event: AllocationPlaced) -> None:
     else:
         stage.again.remove((rank, attempt))
         stage.again.sort()
-    allocation = Allocation(event.allocation, stage, rank, attempt, node)
+    chunks = tuple((world.nodes[name], count) for name, count in event.chunks.items())
+    allocation = Allocation(event.allocation, stage, rank, attempt, node, chunks or ((node, 1),))
     world.allocations[event.allocation] = allocation
-    node.running[event.allocation] = None
+    for where, _ in allocation.chunks:
+        where.running[event.allocation] = None
+        world.stirred[where.name] = None
     if event.behind:
         allocation.behind = world.allocations[event.behind]
         allocation.behind.follower = allocation
     else:
         _hold(stage, allocation)
-        occupy(node, world.shapes[stage.shape].request)
+        request = world.shapes[stage.shape].request
+        for where, count in allocation.chunks:
+            occupy(where, request, count)
+        if event.after:
+            allocation.after = dict.fromkeys(event.after)
+            for victim in event.after:
+                world.preemptors[victim] = allocation
+        else:
+            allocation.since = world.at
+    world.reservations.pop(event.allocation, None)
     if stage.plan.kind == "volume":
         workflow = stage.workflow
         workflow.volumes = True
@@ -117,15 +145,26 @@ def _stopping(world: World, event: AllocationStopping) -> None:
     allocation = world.allocations[event.allocation]
     allocation.status = "stopping"
     allocation.stopping = event.reason
+    allocation.stopped_at = world.at
+    for node, _ in allocation.chunks:
+        world.stirred[node.name] = None
 
 
 def _over(world: World, event: AllocationEnded) -> None:
     allocation = world.allocations.pop(event.allocation)
-    node, stage = allocation.node, allocation.stage
-    del node.running[event.allocation]
-    if node.status == "draining":
-        world.touched_nodes[node.name] = None
+    stage = allocation.stage
+    for node, _ in allocation.chunks:
+        del node.running[event.allocation]
+        world.stirred[node.name] = None
+        if node.status == "draining":
+            world.touched_nodes[node.name] = None
+    charge(world, allocation)
     _hand_on(world, allocation)
+    for victim in allocation.after:
+        world.preemptors.pop(victim, None)
+    if event.allocation in world.clear:
+        world.clear.remove(event.allocation)
+    _make_room(world, event.allocation)
     if event.outcome == "finished":
         stage.finished += 1
         stage.run_ms += event.run_ms
@@ -133,8 +172,16 @@ def _over(world: World, event: AllocationEnded) -> None:
         # Taken back by the requeue that follows, if one does.
         stage.failed += 1
         stage.error = stage.error or _sentence(stage, allocation.rank, event)
-    world.shapes[stage.shape].push(stage)
+    enqueue(world, stage)
     world.touched[stage] = None
+
+
+def _make_room(world: World, victim: str) -> None:
+    preemptor = world.preemptors.pop(victim, None)
+    if preemptor is not None:
+        del preemptor.after[victim]
+        if not preemptor.after:
+            world.clear.append(preemptor.id)
 
 
 def _hand_on(world: World, allocation: Allocation) -> None:
@@ -148,10 +195,13 @@ def _hand_on(world: World, allocation: Allocation) -> None:
     del stage.holding[allocation.id]
     stage.unfilled.pop(allocation.id, None)
     if follower is not None:
+        follower.since = world.at
         _hold(stage, follower)
-    else:
-        vacate(allocation.node, world.shapes[stage.shape].request)
-        world.freed[allocation.node.name] = None
+        return
+    request = world.shapes[stage.shape].request
+    for node, chunks in allocation.chunks:
+        vacate(node, request, chunks)
+        world.freed[node.name] = None
 
 
 def _hold(stage: Stage, allocation: Allocation) -> None:
@@ -185,14 +235,14 @@ def _requeued(world: World, event: AllocationRequeued) -> None:
         heappush(world.timers, (event.not_before, stage.workflow.id, stage.plan.name, rank))
     else:
         heappush(stage.again, (rank, attempt))
-        world.shapes[stage.shape].push(stage)
+        enqueue(world, stage)
 
 
 def _ready(world: World, event: AllocationReady) -> None:
     stage, rank, attempt = _stage(world, event.allocation)
     del stage.delayed[rank]
     heappush(stage.again, (rank, attempt))
-    world.shapes[stage.shape].push(stage)
+    enqueue(world, stage)
 
 
 def _declared(world: World, event: ShapeDeclared) -> None:
@@ -202,14 +252,25 @@ def _declared(world: World, event: ShapeDeclared) -> None:
 
 def _held_back(world: World, event: ShapeHeld) -> None:
     world.shapes[event.shape].hold = event.hold
+    world.held[event.shape] = None
 
 
 def _released(world: World, event: ShapeReleased) -> None:
     world.shapes[event.shape].hold = None
+    world.held.pop(event.shape, None)
+
+
+def _seated(world: World, event: AllocationSeated) -> None:
+    world.clear.remove(event.allocation)
+    allocation = world.allocations[event.allocation]
+    allocation.since = world.at
+    for node, _ in allocation.chunks:
+        world.stirred[node.name] = None
 
 
 APPLY: dict[type, Callable[[World, Any], None]] = {
     AllocationPlaced: _placed,
+    AllocationSeated: _seated,
     AllocationStarted: _started,
     AllocationStopping: _stopping,
     AllocationEnded: _over,

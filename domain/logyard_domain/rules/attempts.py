@@ -21,6 +21,8 @@ def requeued(
     following = allocation_id(stage.workflow.id, stage.plan.name, rank, allocation.attempt + 1)
     if allocation.stopping == "drained":
         return [AllocationRequeued(allocation=following, not_before=now, reason="drained")]
+    if allocation.stopping == "preempted":
+        return [AllocationRequeued(allocation=following, not_before=now, reason="preempted")]
     if outcome == "lost":
         if stage.losses.get(rank, 0) >= int(world.config["workflow.lostRetries"]):
             return []

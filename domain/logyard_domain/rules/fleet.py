@@ -156,6 +156,8 @@ def _registered(world: World, event: NodeRegistered) -> None:
     node = world.nodes.get(event.node)
     if node is None:
         node = world.nodes[event.node] = Node(event.node)
+        world.node_count += 1
+        node.number = world.node_count
     node.capacity = event.capacity
     node.incarnation = event.incarnation
     node.annotations = event.annotations
@@ -197,7 +199,9 @@ def _returned(world: World, event: NodeReturned) -> None:
 def _removed(world: World, event: NodeRemoved) -> None:
     del world.nodes[event.node]
     world.freed.pop(event.node, None)
+    world.stirred.pop(event.node, None)
     world.fleet += 1
+    world.fleet_at = world.position
     # What lay on its storage alone is gone with it.
     kept = {node.storage for node in world.nodes.values()}
     world.cleanups = {w: s for w, s in world.cleanups.items() if s in kept}
@@ -211,7 +215,9 @@ def _status(world: World, name: str, status: NodeStatus) -> None:
 
 def _changed(world: World, node: Node) -> None:
     world.fleet += 1
+    world.fleet_at = world.position
     world.freed[node.name] = None
+    world.stirred[node.name] = None
     world.touched_nodes[node.name] = None
 
 

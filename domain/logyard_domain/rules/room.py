@@ -4,24 +4,24 @@ from logyard_domain.resources import Request
 from logyard_domain.world import Node, World
 
 
-def occupy(node: Node, request: Request) -> None:
-    """Subtract what an allocation with this request holds."""
-    node.free_cores -= request.cores
-    node.free_memory -= request.memory
+def occupy(node: Node, request: Request, chunks: int) -> None:
+    """Subtract what an allocation holds that has so many chunks of the request there."""
+    node.free_cores -= chunks * request.cores
+    node.free_memory -= chunks * request.memory
     for device, count in request.devices:
-        node.free_devices[device] = node.free_devices.get(device, 0) - count
+        node.free_devices[device] = node.free_devices.get(device, 0) - chunks * count
     if request.exclusive != "none":
-        node.sole = True
+        node.sole += 1
 
 
-def vacate(node: Node, request: Request) -> None:
+def vacate(node: Node, request: Request, chunks: int) -> None:
     """Add it again."""
-    node.free_cores += request.cores
-    node.free_memory += request.memory
+    node.free_cores += chunks * request.cores
+    node.free_memory += chunks * request.memory
     for device, count in request.devices:
-        node.free_devices[device] = node.free_devices.get(device, 0) + count
+        node.free_devices[device] = node.free_devices.get(device, 0) + chunks * count
     if request.exclusive != "none":
-        node.sole = False
+        node.sole -= 1
 
 
 def recount(world: World, node: Node) -> None:
@@ -29,8 +29,11 @@ def recount(world: World, node: Node) -> None:
     node.free_cores = node.capacity.cores
     node.free_memory = node.capacity.memory
     node.free_devices = dict(node.capacity.devices)
-    node.sole = False
+    node.sole = 0
     for name in node.running:
         allocation = world.allocations[name]
         if allocation.behind is None:
-            occupy(node, world.shapes[allocation.stage.shape].request)
+            request = world.shapes[allocation.stage.shape].request
+            for where, chunks in allocation.chunks:
+                if where is node:
+                    occupy(node, request, chunks)

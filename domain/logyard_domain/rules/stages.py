@@ -19,6 +19,7 @@ from logyard_domain.events import (
     WorkflowFinished,
     WorkflowStarted,
 )
+from logyard_domain.rules.queueing import enqueue
 from logyard_domain.world import Stage, World
 
 OVER = ("finished", "failed", "canceled")
@@ -97,7 +98,7 @@ def _ready(world: World, event: StageReady) -> None:
     stage = _stage(world, event)
     stage.status = "ready"
     stage.shape = event.shape
-    world.shapes[event.shape].push(stage)
+    enqueue(world, stage)
 
 
 def _started(world: World, event: StageStarted) -> None:

@@ -84,9 +84,13 @@ def _check(world: World, command: SubmitWorkflow) -> None:
         )
     # A live workflow of the same definition was let through already.
     if msgspec.json.encode(command.definition) not in world.definitions and (
-        found := refusals(command.definition)
+        found := refusals(command.definition, _offered(world))
     ):
         raise Refused("\n".join(found), "invalid")
+
+
+def _offered(world: World) -> set[str]:
+    return {feature for node in world.nodes.values() for feature in node.features}
 
 
 def submission(event: WorkflowSubmitted, position: int, at: int) -> Workflow:
@@ -107,8 +111,6 @@ def submission(event: WorkflowSubmitted, position: int, at: int) -> Workflow:
 
 def unfold(world: World, workflow: Workflow, known: Known) -> None:
     """Give the workflow its place in the queue and its stages, untouched."""
-    # Age counts from submission, so that the order between two workflows never changes with time.
-    workflow.order = (workflow.submitted_at - workflow.priority * DAY_MS, workflow.position)
     workflow.known = known
     known.users += 1
     workflow.stages = {stage.name: Stage(workflow, stage) for stage in known.stages}

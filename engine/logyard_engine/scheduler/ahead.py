@@ -39,7 +39,7 @@ def queue_ahead(world: World, stage: Stage) -> Iterator[AllocationPlaced]:
         if not stage.waiting:
             return
         allocation = world.allocations[name]
-        if allocation.status == "stopping" or allocation.node.status != "up":
+        if allocation.status == "stopping" or allocation.node.status != "up" or allocation.after:
             continue
         del stage.unfilled[name]
         queued, last = _line(allocation)

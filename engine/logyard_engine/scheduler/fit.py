@@ -1,15 +1,66 @@
-"""Whether a request fits on a node now."""
+"""Whether a request fits on a node, now or when what runs there has ended."""
 
 from logyard_domain.resources import Request
 from logyard_domain.world import Node
 
+MANY = 1 << 30
+
+
+class Room:
+    """What is free on one node at one instant."""
+
+    __slots__ = ("cores", "devices", "memory", "running", "sole")
+
+    def __init__(self, node: Node) -> None:
+        self.cores = node.free_cores
+        self.memory = node.free_memory
+        self.devices = dict(node.free_devices)
+        self.running = len(node.running)
+        self.sole = node.sole
+
+    def add(self, request: Request, chunks: int, leaving: int) -> None:
+        """An allocation with so many chunks has ended, and with it `leaving` in all: itself and
+        what queued behind it.
+        """
+        self.cores += chunks * request.cores
+        self.memory += chunks * request.memory
+        for device, count in request.devices:
+            self.devices[device] = self.devices.get(device, 0) + chunks * count
+        self.running -= leaving
+        if request.exclusive != "none":
+            self.sole -= 1
+
+    def take(self, request: Request, chunks: int) -> None:
+        """So many chunks of an allocation with this request begin."""
+        self.cores -= chunks * request.cores
+        self.memory -= chunks * request.memory
+        for device, count in request.devices:
+            self.devices[device] = self.devices.get(device, 0) - chunks * count
+        self.running += 1
+        if request.exclusive != "none":
+            self.sole += 1
+
+    def chunks(self, request: Request) -> int:
+        """How many chunks of the request fit."""
+        if self.sole or (request.exclusive != "none" and self.running):
+            return 0
+        count = MANY
+        if request.cores:
+            count = self.cores // request.cores
+        if request.memory:
+            count = min(count, self.memory // request.memory)
+        for device, wanted in request.devices:
+            count = min(count, self.devices.get(device, 0) // wanted)
+        return max(0, count)
+
 
 def fits(request: Request, node: Node) -> bool:
-    """Whether what is free on an eligible node is enough."""
+    """Whether one chunk fits on an eligible node now."""
+    if asks_nothing(request):
+        return True
     if request.cores > node.free_cores or request.memory > node.free_memory:
         return False
-    # Staging asks for no core and disturbs nobody who has the node for himself.
-    if node.sole and request.cores:
+    if node.sole:
         return False
     if request.exclusive != "none" and node.running:
         return False
@@ -19,8 +70,29 @@ def fits(request: Request, node: Node) -> bool:
     return True
 
 
+def asks_nothing(request: Request) -> bool:
+    """Staging asks for no resources: it fits wherever it may run, at any time."""
+    return not (request.cores or request.memory or request.devices) and request.exclusive == "none"
+
+
+def chunks_on(request: Request, node: Node) -> int:
+    """How many chunks fit on an eligible node now."""
+    if not fits(request, node):
+        return 0
+    count = MANY
+    if request.cores:
+        count = node.free_cores // request.cores
+    if request.memory:
+        count = min(count, node.free_memory // request.memory)
+    for device, wanted in request.devices:
+        count = min(count, node.free_devices.get(device, 0) // wanted)
+    return count
+
+
 def first_fit(request: Request, nodes: list[Node], start: int) -> int:
-    """Index of the first node from `start` on that it fits on; `len(nodes)` when there is none."""
+    """Index of the first node from `start` on that one chunk fits on; `len(nodes)` when there is
+    none.
+    """
     cores, memory = request.cores, request.memory
     for index in range(start, len(nodes)):
         node = nodes[index]

@@ -15,7 +15,7 @@ from logyard_domain.world import World
 from logyard_engine.dispatch import Dispatch
 from logyard_engine.log.log import Log
 from logyard_engine.recovery import recover
-from logyard_engine.scheduler.tick import Memory
+from logyard_engine.scheduler.memory import Memory
 from logyard_engine.simulation.nodes import Run, SimulatedNode, simulated_node
 from logyard_engine.turn import Asked, Engine, Receipt
 

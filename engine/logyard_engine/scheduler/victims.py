@@ -1,0 +1,190 @@
+"""Preemption: who may be evicted for whom, and the fewest that have to be.
+
+A victim runs, is preemptible, has run for `minRuntime`, has a priority lower by `priorityGap`, and
+belongs to a group that the preemptor's group may preempt; and nothing is evicted while the nodes
+are used less than `utilizationThreshold`. The single victim of lowest priority that makes room,
+then of the shortest run, is taken; else the smallest prefix in that order that makes room, from
+which every one that is not needed is given back.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from logyard_domain.resources import Request
+from logyard_domain.rules.priorities import priority_of
+from logyard_domain.world import Allocation, Node, Shape, Stage, World
+from logyard_engine.scheduler.fit import Room
+from logyard_engine.scheduler.memory import Memory
+from logyard_engine.scheduler.seats import Seats
+
+
+class Eviction(NamedTuple):
+    """Who leaves, with how much lower a priority each, and where the preemptor then fits."""
+
+    victims: list[tuple[Allocation, float]]
+    seats: Seats
+
+
+class Evictions:
+    """What one tick may evict."""
+
+    def __init__(self, world: World, memory: Memory, now: int) -> None:
+        self._world = world
+        self._memory = memory
+        self._now = now
+        config = world.config
+        self._enabled = bool(config["scheduler.preemption.enabled"])
+        self._min_run = int(config["scheduler.preemption.minRuntime"])
+        self._gap = float(config["scheduler.preemption.priorityGap"])
+        self._threshold = float(config["scheduler.preemption.utilizationThreshold"])
+        self._several = bool(config["scheduler.preemption.multiVictim.enabled"])
+        self._left = int(config["scheduler.preemption.maxEvictionsPerTick"])
+        if not self._several:
+            self._left = min(self._left, 1) if self._enabled else 0
+        self._ranks: list[tuple[float, int, str, Allocation]] | None = None
+
+    def plan(self, stage: Stage, shape: Shape) -> Eviction | None:
+        """Whom to evict for the next rank of a stage that does not fit; None for nobody."""
+        if not self._enabled:
+            return None
+        if self._left <= 0:
+            self._miss("limit")
+            return None
+        if self._used(shape.request) < self._threshold:
+            self._miss("utilization")
+            return None
+        priority = priority_of(self._world, self._world.priority, stage, self._now)
+        candidates = list(self._candidates(stage, priority))
+        if not candidates:
+            return None
+        victims = self._chosen(shape, candidates)
+        if victims is None:
+            self._miss("room")
+            return None
+        self._left -= len(victims)
+        seats = self._seats(shape, victims)
+        gaps = {a.id: value for value, _, _, a in self._running()}
+        return Eviction([(one, priority - gaps[one.id]) for one in victims], seats)
+
+    def _candidates(self, stage: Stage, priority: float) -> Iterator[Allocation]:
+        """Running work that the rules allow to be evicted, the first to go first."""
+        workflow = stage.workflow
+        group = self._world.groups.get((workflow.organization, workflow.group))
+        allowed = group.preempts if group is not None else ()
+        missed = "preemptible"
+        found = False
+        for value, ran, _, allocation in self._running():
+            owner = allocation.stage.workflow
+            # Between two that have no finite priority there is no gap.
+            if not priority - value >= self._gap:
+                missed = "gap"
+                break
+            if owner.organization != workflow.organization or owner.group not in allowed:
+                missed = "permission"
+            elif ran < self._min_run:
+                missed = "minRuntime"
+            elif allocation.status != "stopping":
+                found = True
+                yield allocation
+        if not found:
+            self._miss(missed)
+
+    def _running(self) -> list[tuple[float, int, str, Allocation]]:
+        """Preemptible work that holds room: priority, run time, id; lowest priority first."""
+        if self._ranks is None:
+            world = self._world
+            held = [
+                one
+                for one in world.allocations.values()
+                if one.since
+                and one.follower is None
+                and world.shapes[one.stage.shape].request.preemptible
+            ]
+            stages = list(dict.fromkeys(one.stage for one in held))
+            values = self._memory.priorities.of(world, stages, self._now)
+            by_stage = dict(zip(stages, values, strict=True))
+            self._ranks = sorted(
+                (by_stage[one.stage], self._now - one.since, one.id, one) for one in held
+            )
+        return self._ranks
+
+    def _chosen(self, shape: Shape, candidates: list[Allocation]) -> list[Allocation] | None:
+        for one in candidates:
+            if self._fits(shape, (one,)):
+                return [one]
+        if not self._several:
+            return None
+        prefix: list[Allocation] = []
+        for one in candidates[: self._left]:
+            prefix.append(one)
+            if self._fits(shape, prefix):
+                break
+        else:
+            return None
+        # Those of highest priority are given back first.
+        for one in reversed(list(prefix)):
+            fewer = [other for other in prefix if other is not one]
+            if self._fits(shape, fewer):
+                prefix = fewer
+        return prefix
+
+    def _fits(self, shape: Shape, victims: Iterable[Allocation]) -> bool:
+        return sum(self._seats(shape, victims).values()) == shape.request.nodes
+
+    def _seats(self, shape: Shape, victims: Iterable[Allocation]) -> Seats:
+        """As many chunks as fit without the victims, up to what is asked for."""
+        request = shape.request
+        leaving: dict[Node, list[Allocation]] = {}
+        for victim in victims:
+            for node, _ in victim.chunks:
+                leaving.setdefault(node, []).append(victim)
+        wanted = request.nodes
+        numbers = self._memory.numbers_for(shape)
+        seats: Seats = {}
+        # With one chunk, only nodes that a victim leaves can make the difference.
+        nodes: Iterable[Node] = leaving if wanted == 1 else self._world.nodes.values()
+        for node in nodes:
+            if node.status != "up" or self._memory.by_node[node.name].number not in numbers:
+                continue
+            count = min(wanted, self._room(node, request, leaving.get(node, ())))
+            if count:
+                seats[node] = count
+                wanted -= count
+                if not wanted:
+                    break
+        return seats
+
+    def _room(self, node: Node, request: Request, victims: Iterable[Allocation]) -> int:
+        room = Room(node)
+        for victim in victims:
+            chunks = sum(count for where, count in victim.chunks if where is node)
+            room.add(self._world.shapes[victim.stage.shape].request, chunks, 1)
+        return room.chunks(request)
+
+    def _used(self, request: Request) -> float:
+        """The share in use of what the request asks for, over the nodes that are up: that of the
+        resource which is used most.
+        """
+        cores = memory = 0
+        free_cores = free_memory = 0
+        devices = dict.fromkeys((name for name, _ in request.devices), 0)
+        free_devices = dict(devices)
+        for node in self._world.nodes.values():
+            if node.status == "up":
+                cores += node.capacity.cores
+                free_cores += max(0, node.free_cores)
+                memory += node.capacity.memory
+                free_memory += max(0, node.free_memory)
+                for name in devices:
+                    devices[name] += node.capacity.devices.get(name, 0)
+                    free_devices[name] += max(0, node.free_devices.get(name, 0))
+        shares = [0.0]
+        if request.cores and cores:
+            shares.append(1 - free_cores / cores)
+        if request.memory and memory:
+            shares.append(1 - free_memory / memory)
+        shares += [1 - free_devices[name] / has for name, has in devices.items() if has]
+        return max(shares)
+
+    def _miss(self, rule: str) -> None:
+        self._memory.misses[rule] += 1
