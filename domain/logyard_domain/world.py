@@ -336,8 +336,8 @@ class World:
         """The expression in force."""
         self.rising = True
         """Whether by it, of two that differ only in age the older always comes first."""
-        self.ranking = 0
-        """Changes when priorities do by something else than time."""
+        self.moving = False
+        """Whether by it the order of what waits may change by the mere passing of time."""
         self.clear: list[str] = []
         """Allocations whose victims have all ended since the last `settle`."""
         self.preemptors: dict[str, Allocation] = {}

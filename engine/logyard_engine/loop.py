@@ -77,6 +77,7 @@ class Loop:
         self._thread = Thread(target=self._run, name="logyard-loop", daemon=True)
         self._closed = False
         self._look_at = 0.0
+        self._turned_at = 0
         self.failure: BaseException | None = None
         """Why the writer stopped on its own; None while all is well."""
         self.on_failure: Callable[[BaseException], None] = lambda _: None
@@ -142,7 +143,7 @@ class Loop:
         requests: list[_Request] = []
         going = self._gather(requests)
         silent = self._silent()
-        due = next_due(self._engine.world)
+        due = self._due()
         now = self._clock.now()
         if requests or silent or (due is not None and due <= now):
             self._turn(requests, silent)
@@ -178,8 +179,17 @@ class Loop:
                 found(self._engine.world)
         return going
 
+    def _due(self) -> int | None:
+        """When something follows by the mere passing of time (ms)."""
+        world = self._engine.world
+        due = next_due(world)
+        if world.moving and world.lanes:
+            look = self._turned_at + int(world.config["scheduler.interval"])
+            due = look if due is None else min(due, look)
+        return due
+
     def _patience(self) -> float:
-        due = next_due(self._engine.world)
+        due = self._due()
         if due is None:
             return LOOK_S
         return min(LOOK_S, max(0.0, (due - self._clock.now()) / 1000))
@@ -189,7 +199,8 @@ class Loop:
         asked = [request.asked for request in requests]
         asked += [Asked(command, "engine", "node.lostAfter") for command in silent]
         try:
-            turned = self._engine.turn(asked, self._clock.now())
+            self._turned_at = self._clock.now()
+            turned = self._engine.turn(asked, self._turned_at)
         except BaseException as failure:
             for request in requests:
                 request.future.set_exception(Stopped(f"the writer stopped: {failure}"))

@@ -27,7 +27,6 @@ from logyard_engine.simulation.nodes import Run
 from logyard_engine.simulation.yard import Yard
 from tests.engine.work import flow, job, staged
 
-
 DAY_MS = 86_400_000
 
 

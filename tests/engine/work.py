@@ -6,6 +6,7 @@ from logyard_domain.definition import (
     Job,
     Memory,
     Mount,
+    Multinode,
     Policy,
     Resource,
     Retry,
@@ -30,11 +31,15 @@ def job(
     annotations: dict[str, str] | None = None,
     exclusive: bool = False,
     mounts: dict[str, str] | None = None,
+    nodes: int = 1,
+    preemptible: bool | None = None,
 ) -> Job:
     """A job that runs `true`."""
     return Job(
         command=("true",),
         depends_on=tuple(Dependency(name=name) for name in after),
+        preemptible=preemptible,
+        multinode=Multinode(nodes=nodes, implementation="generic") if nodes > 1 else None,
         mounts={path: Mount(volume=key) for path, key in (mounts or {}).items()},
         task_array=TaskArray(start=array[0], end=array[1], concurrency=concurrency)
         if array

@@ -7,7 +7,7 @@ from typing import Any
 from logyard_domain import configuration
 from logyard_domain.commands import Refused, SetConfig, StartServer, StopServer
 from logyard_domain.events import AnyEvent, ConfigSet, ServerStarted, ServerStopped
-from logyard_domain.expressions import DEFAULT_PRIORITY, Expression, rising
+from logyard_domain.expressions import DEFAULT_PRIORITY, Expression, moving, rising
 from logyard_domain.rules.priorities import priority_of
 from logyard_domain.rules.queueing import relane
 from logyard_domain.world import World
@@ -86,7 +86,7 @@ def configure(
     world.config = configuration.DEFAULTS | dict(values)
     world.formulas = dict(formulas)
     world.priority = world.formulas.get("scheduler.priority", DEFAULT_PRIORITY)
-    world.ranking += 1
+    world.moving = moving(world.priority)
     before, world.rising = world.rising, rising(world.priority)
     if world.rising != before:
         relane(world)

@@ -144,7 +144,6 @@ def _unknown(world: World, organization: str, group: str) -> str:
 
 
 def _ranked(world: World) -> None:
-    world.ranking += 1
     world.ranked_at = world.position
 
 

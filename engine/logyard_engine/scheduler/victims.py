@@ -75,8 +75,8 @@ class Evictions:
         found = False
         for value, ran, _, allocation in self._running():
             owner = allocation.stage.workflow
-            # Between two that have no finite priority there is no gap.
-            if not priority - value >= self._gap:
+            # Equal priority never evicts; between two that have no finite one there is no gap.
+            if not (value < priority and priority - value >= self._gap):
                 missed = "gap"
                 break
             if owner.organization != workflow.organization or owner.group not in allowed:

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from logyard_domain.commands import Began, Ended, RegisterNode, Report
-from logyard_domain.resources import Capacity
+from logyard_domain.resources import MULTINODE, Capacity
 from logyard_domain.work import DropVolumes, Order, Start, Stop, Sync, Task
 
 
@@ -178,7 +178,7 @@ def simulated_node(
         incarnation=f"{name}.1",
         annotations=annotations or {},
         storage=storage,
-        features=("mounts",),
+        features=("mounts", MULTINODE),
         limits="simulated",
     )
     return SimulatedNode(facts, script)

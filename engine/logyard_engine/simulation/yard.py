@@ -134,6 +134,9 @@ class Yard:
             if upcoming is None:
                 break
             self._move(max(self.clock.ms, upcoming))
+            # Ends come first: what ends just when it has to is not overdue.
+            while self.reports():
+                pass
             self.turn(self._silent())
         self._move(end)
         while self.reports():
