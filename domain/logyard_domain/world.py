@@ -218,12 +218,14 @@ class Allocation:
 class Shape:
     """Equal requests, and why what waits with them does."""
 
-    __slots__ = ("hold", "id", "request")
+    __slots__ = ("hold", "id", "lanes", "request")
 
     def __init__(self, id: int, request: Request) -> None:
         self.id = id
         self.request = request
         self.hold: Hold | None = None
+        self.lanes = 0
+        """In how many lanes something of it waits; derived."""
 
 
 class LaneKey(NamedTuple):
@@ -332,6 +334,11 @@ class World:
         """Keys, the one used longest ago first."""
         self.shape_ids: dict[Request, int] = {}
         self.lanes: dict[LaneKey, Lane] = {}
+        """Those in which something waits."""
+        self.lane_set = 0
+        """Changes with the set of lanes."""
+        self.dirty: dict[Lane, None] = {}
+        """Lanes of which another stage may come first since the last tick."""
         self.priority = DEFAULT_PRIORITY
         """The expression in force."""
         self.rising = True

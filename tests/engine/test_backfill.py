@@ -8,7 +8,7 @@ from logyard_domain.events import (
     ReservationMoved,
     ReservationReleased,
 )
-from logyard_domain.holds import BehindHigher, NodesBusy
+from logyard_domain.holds import NodesBusy
 from logyard_engine.log.opening import open_log
 from logyard_engine.simulation.nodes import Run
 from logyard_engine.simulation.yard import EPOCH_MS, Yard
@@ -64,10 +64,11 @@ def test_what_ends_before_the_promise_goes_first() -> None:
     y.submit(flow(short=job(1, timeout_ms=2 * HOUR_MS)))
     assert promises(y) == [("wide", "ReservationHeld", 2 * HOUR_MS)]
     assert placed(y) == {"first": (0, "n1", "direct"), "short": (0, "n1", "backfilled")}
-    wide = next(shape for shape in y.world.shapes.values() if shape.request.cores == 4)
-    assert wide.hold == NodesBusy()
-    one = next(shape for shape in y.world.shapes.values() if shape.request.cores == 1)
-    assert one.hold == BehindHigher(shape=wide.id)
+    assert {s.request.cores: s.hold for s in y.world.shapes.values()} == {
+        1: NodesBusy(),
+        3: None,
+        4: NodesBusy(),
+    }
     finish(y)
     assert placed(y)["wide"] == (HOUR_MS, "n1", "direct")
 

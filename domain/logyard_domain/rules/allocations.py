@@ -22,7 +22,7 @@ from logyard_domain.events import (
 from logyard_domain.identifiers import allocation_parts
 from logyard_domain.rules.attempts import requeued
 from logyard_domain.rules.entities import charge
-from logyard_domain.rules.queueing import enqueue
+from logyard_domain.rules.queueing import enqueue, noticed
 from logyard_domain.rules.room import occupy, vacate
 from logyard_domain.world import Allocation, Shape, Stage, World
 
@@ -121,6 +121,7 @@ def _placed(world: World, event: AllocationPlaced) -> None:
                 world.preemptors[victim] = allocation
         else:
             allocation.since = world.at
+    noticed(world, stage)
     world.reservations.pop(event.allocation, None)
     if stage.plan.kind == "volume":
         workflow = stage.workflow
@@ -173,6 +174,7 @@ def _over(world: World, event: AllocationEnded) -> None:
         stage.failed += 1
         stage.error = stage.error or _sentence(stage, allocation.rank, event)
     enqueue(world, stage)
+    noticed(world, stage)
     world.touched[stage] = None
 
 
@@ -235,7 +237,7 @@ def _requeued(world: World, event: AllocationRequeued) -> None:
         heappush(world.timers, (event.not_before, stage.workflow.id, stage.plan.name, rank))
     else:
         heappush(stage.again, (rank, attempt))
-        enqueue(world, stage)
+    enqueue(world, stage)
 
 
 def _ready(world: World, event: AllocationReady) -> None:

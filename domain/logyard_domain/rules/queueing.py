@@ -1,4 +1,4 @@
-"""Which lane a stage waits in."""
+"""Which lane a stage waits in, and that every lane has something that waits."""
 
 from logyard_domain.world import Lane, LaneKey, Stage, World
 
@@ -11,13 +11,38 @@ def enqueue(world: World, stage: Stage) -> None:
     if lane is None:
         lane = stage.lane = _lane(world, stage)
     # Lanes in which nothing waits are forgotten, and may have been made anew by another stage.
-    lane = stage.lane = world.lanes.setdefault(lane.key, lane)
+    found = world.lanes.get(lane.key)
+    if found is None:
+        world.lanes[lane.key] = lane
+        world.lane_set += 1
+        world.shapes[lane.key.shape].lanes += 1
+    elif found is not lane:
+        lane = stage.lane = found
     lane.push(stage)
+    world.dirty[lane] = None
+
+
+def noticed(world: World, stage: Stage) -> None:
+    """The stage may have closed, or another of its ranks comes first: see to its lane."""
+    lane = stage.lane
+    if lane is None or world.lanes.get(lane.key) is not lane:
+        return
+    if lane.head() is None:
+        del world.lanes[lane.key]
+        world.dirty.pop(lane, None)
+        world.lane_set += 1
+        world.shapes[lane.key.shape].lanes -= 1
+    else:
+        world.dirty[lane] = None
 
 
 def relane(world: World) -> None:
     """Lay the lanes out anew: what distinguishes them has changed."""
     world.lanes = {}
+    world.dirty = {}
+    world.lane_set += 1
+    for shape in world.shapes.values():
+        shape.lanes = 0
     for workflow in world.workflows.values():
         for stage in workflow.stages.values():
             stage.queued, stage.lane = False, None

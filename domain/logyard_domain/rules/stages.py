@@ -19,7 +19,7 @@ from logyard_domain.events import (
     WorkflowFinished,
     WorkflowStarted,
 )
-from logyard_domain.rules.queueing import enqueue
+from logyard_domain.rules.queueing import enqueue, noticed
 from logyard_domain.world import Stage, World
 
 OVER = ("finished", "failed", "canceled")
@@ -130,6 +130,7 @@ def _canceled(world: World, event: StageCanceled) -> None:
 
 
 def _over(world: World, stage: Stage) -> None:
+    noticed(world, stage)
     stage.delayed.clear()
     stage.again.clear()
     stage.workflow.open_stages -= 1

@@ -22,6 +22,7 @@ from logyard_domain.events import (
 )
 from logyard_domain.identifiers import workflow_id
 from logyard_domain.plan import plan
+from logyard_domain.rules.queueing import noticed
 from logyard_domain.world import DAY_MS, Known, Stage, Workflow, World
 
 KEY_KEPT_MS = 7 * DAY_MS
@@ -140,6 +141,7 @@ def _submitted(world: World, event: WorkflowSubmitted) -> None:
     world.key_order.append(known_key(event))
     _forget_old_keys(world)
     for stage in workflow.stages.values():
+        noticed(world, stage)
         world.touched[stage] = None
 
 
@@ -156,6 +158,7 @@ def _stopping(world: World, event: WorkflowStopping) -> None:
     workflow = world.workflows[event.workflow]
     workflow.status = "stopping"
     for stage in workflow.stages.values():
+        noticed(world, stage)
         world.touched[stage] = None
 
 

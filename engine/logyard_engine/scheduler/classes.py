@@ -26,9 +26,9 @@ class NodeClass:
         self._places[node.name] = len(self.up)
         self.up.append(node)
 
-    def place(self, node: Node) -> int:
-        """Index of a node in `up`."""
-        return self._places[node.name]
+    def place(self, name: str) -> int | None:
+        """Index of a node in `up`; None for one that is not up."""
+        return self._places.get(name)
 
 
 def key_of(node: Node) -> ClassKey:

@@ -1,6 +1,6 @@
 """Whether a request fits on a node, now or when what runs there has ended."""
 
-from logyard_domain.resources import Request
+from logyard_domain.resources import Capacity, Request
 from logyard_domain.world import Node
 
 MANY = 1 << 30
@@ -75,6 +75,18 @@ def asks_nothing(request: Request) -> bool:
     return not (request.cores or request.memory or request.devices) and request.exclusive == "none"
 
 
+def chunks_of(request: Request, capacity: Capacity) -> int:
+    """How many chunks of it an empty node with that capacity holds."""
+    count = MANY
+    if request.cores:
+        count = capacity.cores // request.cores
+    if request.memory:
+        count = min(count, capacity.memory // request.memory)
+    for device, wanted in request.devices:
+        count = min(count, capacity.devices.get(device, 0) // wanted)
+    return count
+
+
 def chunks_on(request: Request, node: Node) -> int:
     """How many chunks fit on an eligible node now."""
     if not fits(request, node):
@@ -87,16 +99,3 @@ def chunks_on(request: Request, node: Node) -> int:
     for device, wanted in request.devices:
         count = min(count, node.free_devices.get(device, 0) // wanted)
     return count
-
-
-def first_fit(request: Request, nodes: list[Node], start: int) -> int:
-    """Index of the first node from `start` on that one chunk fits on; `len(nodes)` when there is
-    none.
-    """
-    cores, memory = request.cores, request.memory
-    for index in range(start, len(nodes)):
-        node = nodes[index]
-        # Most nodes of a busy class fail here, so the rest is asked of few.
-        if cores <= node.free_cores and memory <= node.free_memory and fits(request, node):
-            return index
-    return len(nodes)

@@ -5,13 +5,16 @@ from collections import Counter
 from logyard_domain.holds import NeverFits
 from logyard_domain.world import Shape, World
 from logyard_engine.scheduler.classes import NodeClass, classes_of, misfits, surplus
-from logyard_engine.scheduler.order import Priorities
+from logyard_engine.scheduler.fit import chunks_of
+from logyard_engine.scheduler.hopeless import Hopeless
+from logyard_engine.scheduler.lanes import Lanes
 from logyard_engine.scheduler.profile import Profile
+from logyard_engine.scheduler.rooms import Rooms
 
 
 class Memory:
-    """Classes of nodes, which shapes could run on them, where there was no room at the last look,
-    and when room will appear.
+    """Classes of nodes and what is free on them, which shapes could run where, what cannot be
+    placed, and when room will appear.
     """
 
     def __init__(self) -> None:
@@ -22,9 +25,10 @@ class Memory:
         self.eligible: dict[int, list[NodeClass]] = {}
         self.numbers: dict[int, frozenset[int]] = {}
         self.parked: dict[int, NeverFits] = {}
-        self.full: set[tuple[int, int]] = set()
-        """Pairs of shape and class in which no node had room for a chunk at the last look."""
-        self.priorities = Priorities()
+        self._possible: dict[int, bool] = {}
+        self.rooms: dict[int, Rooms] = {}
+        self.lanes = Lanes()
+        self.hopeless = Hopeless()
         self.profile = Profile()
         self.misses: Counter[str] = Counter()
         """How often each rule of preemption stood in the way, for metrics."""
@@ -38,18 +42,60 @@ class Memory:
             self.eligible = {}
             self.numbers = {}
             self.parked = {}
-            self.full = set()
+            self._possible = {}
+            self.rooms = {}
+            self.hopeless = Hopeless()
             self.profile.clear()
         if self.revision != world.revision:
             self.revision = world.revision
+            self.hopeless = Hopeless()
             self.profile.clear()
         self.notice(world)
+        for name in world.freed:
+            node = world.nodes[name]
+            if node.status == "up":
+                self.hopeless.freed(node, self.by_node[name].number)
+        world.freed.clear()
+        for lane in world.dirty:
+            shape = world.shapes[lane.key.shape]
+            if not self.hopeless.knows(shape):
+                self.hopeless.learn(shape, self.numbers_for(shape))
+            elif shape.hold is None:
+                # Why it waits is not on the log yet.
+                self.hopeless.forget(shape)
+        if not self.hopeless.known:
+            for lane in world.lanes.values():
+                shape = world.shapes[lane.key.shape]
+                if not self.hopeless.knows(shape):
+                    self.hopeless.learn(shape, self.numbers_for(shape))
+        self.hopeless.begin()
+
+    def rest(self, world: World) -> None:
+        """Nothing waits."""
+        self.notice(world)
+        if world.freed:
+            world.freed.clear()
+            self.hopeless = Hopeless()
 
     def notice(self, world: World) -> None:
         """Look anew at nodes on which something began, ended or is being stopped."""
+        if not world.stirred:
+            return
         for name in world.stirred:
             self.profile.forget(name)
+            found = self.by_node.get(name)
+            if found is not None and found.number in self.rooms:
+                place = found.place(name)
+                if place is not None:
+                    self.rooms[found.number].notice(place)
         world.stirred.clear()
+
+    def rooms_of(self, found: NodeClass) -> Rooms:
+        """What is free on the nodes of the class that are up."""
+        rooms = self.rooms.get(found.number)
+        if rooms is None:
+            rooms = self.rooms[found.number] = Rooms(found.up)
+        return rooms
 
     def classes_for(self, shape: Shape) -> list[NodeClass]:
         """Classes on which a chunk of the shape could run, those with least to spare first."""
@@ -66,6 +112,16 @@ class Memory:
         """The numbers of those classes."""
         self.classes_for(shape)
         return self.numbers[shape.id]
+
+    def possible(self, shape: Shape) -> bool:
+        """Whether it could start if nothing else ran on the nodes that are up."""
+        found = self._possible.get(shape.id)
+        if found is None:
+            wanted = shape.request.nodes
+            for one in self.classes_for(shape):
+                wanted -= len(one.up) * chunks_of(shape.request, one.sample.capacity)
+            found = self._possible[shape.id] = wanted <= 0
+        return found
 
     def parked_for(self, shape: Shape) -> NeverFits:
         """Why the shape could never run here."""

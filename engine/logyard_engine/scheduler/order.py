@@ -1,137 +1,93 @@
 """The order in which what waits is looked at: highest priority first, then the oldest.
 
 Priorities are asked once for each lane, not for each allocation: what waits in a lane differs in
-nothing but its age. A few are evaluated one by one, many as vectors; both give the same bits.
+nothing but its age. A few are evaluated one by one, many as vectors; both give the same bits. Lanes
+of which it is known that nothing of them can be placed are passed over.
 """
 
-from collections.abc import Sequence
-from heapq import heapify, heappop, heapreplace
-from typing import Any
+from heapq import heappop, heappush
 
 import numpy as np
-import numpy.typing as npt
 
-from logyard_domain.expressions import Scalar
-from logyard_domain.rules.entities import group_key, user_key
-from logyard_domain.rules.priorities import GIB, priority_of, used, variables_for
+from logyard_domain.rules.priorities import priority_of
 from logyard_domain.world import Lane, Stage, World
-from logyard_engine.scheduler.formula import Formula
+from logyard_engine.scheduler.hopeless import Hopeless
+from logyard_engine.scheduler.lanes import Lanes
 
-FEW = 12
-"""Below this many, vectors cost more than they save."""
-
-Entry = tuple[float, int, int, Lane]
-"""Minus the priority, submit position, number of the stage; and the lane that it heads."""
-
-
-class Priorities:
-    """Evaluates the expression in force over stages. Keeps the compiled one; disposable."""
-
-    def __init__(self) -> None:
-        self._formula: Formula | None = None
-
-    def of(self, world: World, stages: Sequence[Stage], now: int) -> list[float]:
-        """The priority of each of the stages, which have shapes; not finite ones are the lowest."""
-        if len(stages) < FEW:
-            return [priority_of(world, world.priority, stage, now) for stage in stages]
-        if self._formula is None or self._formula.tree is not world.priority:
-            self._formula = Formula(world.priority)
-        columns = {
-            name: _column(world, stages, now, name) for name in sorted(self._formula.columns)
-        }
-        found: list[float] = self._formula.values(columns, len(stages)).tolist()
-        return found
+Key = tuple[float, int, int]
+"""Minus the priority, submit position, number of the stage."""
 
 
 class Order:
     """What waits, in order. What has been placed is skipped; lanes go on with what follows."""
 
-    def __init__(self, world: World, priorities: Priorities, now: int) -> None:
+    def __init__(self, world: World, lanes: Lanes, hopeless: Hopeless, now: int) -> None:
         self._world = world
+        self._lanes = lanes
+        self._hopeless = hopeless
         self._now = now
-        self._heap: list[Entry] = []
-        for lane in list(world.lanes.values()):
-            if lane.head() is None:
-                del world.lanes[lane.key]
-        lanes = list(world.lanes.values())
-        self.lanes = len(lanes)
-        if len(lanes) == 1:
+        self._moved: list[tuple[Key, int, Lane]] = []
+        """Lanes whose first stage was placed whole: they wait again where the next one belongs."""
+        self._first: tuple[Key, Lane] | None = None
+        lanes.refresh(world)
+        self.count = len(lanes.rows)
+        """How many lanes there are."""
+        if self.count == 1:
             # Nothing competes.
-            self._heap = [self._entry(lanes[0], 0.0)]
-            return
-        stages = [lane.heap[0][2] for lane in lanes]
-        found = priorities.of(world, stages, now)
-        self._heap = [self._entry(lane, value) for lane, value in zip(lanes, found, strict=True)]
-        heapify(self._heap)
+            self._ranks: list[float] = [0.0]
+            self._rows = np.zeros(1, np.int64)
+        else:
+            priorities = lanes.priorities(world, now)
+            self._ranks = priorities.tolist()
+            self._rows = lanes.sorted(priorities)
+        self._left: list[int] = []
+        self._cursor = 0
+        self._at = 0
+        self.covered(0)
+
+    def covered(self, classes: int) -> None:
+        """Others are first in line for these classes of nodes (a bit each) from here on."""
+        rows = self._rows[self._at :]
+        wanted = self._hopeless.worth(self._lanes, rows, classes)
+        self._left = (np.flatnonzero(wanted) + self._at).tolist()
+        self._cursor = 0
 
     def first(self) -> tuple[Lane, Stage] | None:
         """The lane that comes first, and the stage whose next rank it is."""
-        while self._heap:
-            _, position, index, lane = self._heap[0]
-            stage = lane.head()
-            if stage is None:
-                heappop(self._heap)
-            elif (stage.workflow.position, stage.plan.index) == (position, index):
+        while True:
+            if self._first is None and not self._advance():
+                return None
+            assert self._first is not None
+            key, lane = self._first
+            if self._world.lanes.get(lane.key) is not lane:
+                self._first = None
+                continue
+            position, index, stage = lane.heap[0]
+            if (position, index) == key[1:]:
                 return lane, stage
-            else:
-                value = priority_of(self._world, self._world.priority, stage, self._now)
-                heapreplace(self._heap, self._entry(lane, value))
-        return None
+            self._first = None
+            world = self._world
+            value = priority_of(world, world.priority, stage, self._now)
+            heappush(self._moved, ((-value, position, index), lane.key.shape, lane))
 
     def skip(self) -> None:
         """Nothing of the first lane can be placed now."""
-        heappop(self._heap)
+        self._first = None
 
-    def rest(self) -> list[Lane]:
-        """Lanes that were not looked at, or not to their end."""
-        return [lane for *_, lane in self._heap if lane.head() is not None]
-
-    @staticmethod
-    def _entry(lane: Lane, priority: float) -> Entry:
-        position, index, _ = lane.heap[0]
-        return (-priority, position, index, lane)
-
-
-def _column(world: World, stages: Sequence[Stage], now: int, name: str) -> npt.NDArray[Any]:
-    count = len(stages)
-    numbers = [0.0] * count
-    match name:
-        case "queue.age_seconds" | "queue.age_hours":
-            ages = np.fromiter((now - s.workflow.submitted_at for s in stages), np.float64, count)
-            seconds = ages / 1000
-            return seconds / 3600 if name == "queue.age_hours" else seconds
-        case "organization.priority":
-            numbers = [float(world.organizations.get(s.workflow.organization, 0)) for s in stages]
-        case "group.priority":
-            groups = world.groups
-            for row, stage in enumerate(stages):
-                found = groups.get((stage.workflow.organization, stage.workflow.group))
-                if found is not None:
-                    numbers[row] = float(found.priority)
-        case "user.priority":
-            numbers = [float(world.users.get(s.workflow.user, 0)) for s in stages]
-        case "workflow.priority":
-            numbers = [float(s.workflow.priority) for s in stages]
-        case "request.limit_seconds":
-            numbers = [s.limit_ms / 1000 for s in stages]
-        case "request.memory_gib":
-            numbers = [world.shapes[s.shape].request.memory / GIB for s in stages]
-        case "usage.group" | "usage.user":
-            key_of = group_key if name == "usage.group" else user_key
-            known: dict[str, float] = {}
-            for row, stage in enumerate(stages):
-                key = key_of(stage.workflow)
-                if key not in known:
-                    known[key] = used(world, key, now)
-                numbers[row] = known[key]
-        case _:
-            values = [variables_for(world, stage, now).get(name, 0.0) for stage in stages]
-            return _mixed(values)
-    return np.array(numbers)
-
-
-def _mixed(values: Sequence[Scalar]) -> npt.NDArray[Any]:
-    kind = type(values[0])
-    if kind is str:
-        return np.array(values, dtype=object)
-    return np.array(values, dtype=bool if kind is bool else float)
+    def _advance(self) -> bool:
+        """Make the next lane the first one; whether there is one."""
+        moved = self._moved[0][0] if self._moved else None
+        if self._cursor < len(self._left):
+            at = self._left[self._cursor]
+            row = int(self._rows[at])
+            key = self._lanes.key(row, self._ranks[row])
+            if moved is None or key < moved:
+                self._cursor += 1
+                self._at = at + 1
+                self._first = (key, self._lanes.rows[row])
+                return True
+        if moved is None:
+            return False
+        _, _, lane = heappop(self._moved)
+        self._first = (moved, lane)
+        return True

@@ -9,7 +9,7 @@ from logyard_domain.resources import Request
 from logyard_domain.world import Node, Shape, Stage, World
 from logyard_engine.scheduler.classes import NodeClass
 from logyard_engine.scheduler.fit import Room
-from logyard_engine.scheduler.profile import Profile
+from logyard_engine.scheduler.profile import Gains, Profile
 
 
 class Promise:
@@ -29,6 +29,27 @@ class Promise:
         self.left: dict[Node, Room] = {}
         """What is left at `at` on each of its nodes; what is placed beyond `at` is taken off."""
 
+    def mark(self) -> tuple[object, ...]:
+        """What it keeps others from: promises with equal marks bar the same requests."""
+        left = tuple(
+            (
+                node.name,
+                room.cores,
+                room.memory,
+                tuple(sorted(room.devices.items())),
+                room.sole,
+                room.running > 0,
+            )
+            for node, room in self.left.items()
+        )
+        return (self.at, left)
+
+    def take(self, request: Request, seats: dict[Node, int]) -> None:
+        """Something goes on beyond `at` on these nodes."""
+        for node, chunks in seats.items():
+            if node in self.left:
+                self.left[node].take(request, chunks)
+
     def spare(self, request: Request, node: Node) -> int:
         """How many chunks of another request may stay on the node beyond `at`."""
         room = self.left.get(node)
@@ -42,17 +63,13 @@ def promise(
     stage: Stage,
     classes: list[NodeClass],
     now: int,
-) -> Promise | None:
-    """The promise for the next rank of a stage that does not fit now; None when it could not start
-    even if all that runs had ended.
-    """
+) -> Promise:
+    """The promise for the next rank of a stage that does not fit now, and would if nothing ran."""
     request = shape.request
     wanted = request.nodes
     nodes = [node for found in classes for node in found.up]
     gains = [profile.gains(world, request, node, now) for node in nodes]
     at = _earliest(gains, wanted)
-    if at is None:
-        return None
     offers: list[tuple[int, int, int, Node]] = []
     for node, steps in zip(nodes, gains, strict=True):
         late = count = 0
@@ -76,10 +93,10 @@ def promise(
     return found
 
 
-def _earliest(gains: list[list[tuple[int, int]]], wanted: int) -> int | None:
+def _earliest(gains: list[Gains], wanted: int) -> int:
     """The first instant at which `wanted` chunks fit in all."""
     if wanted == 1:
-        return min((steps[0][0] for steps in gains if steps), default=None)
+        return min(steps[0][0] for steps in gains if steps)
     rises: list[tuple[int, int]] = []
     for steps in gains:
         before = 0
@@ -91,4 +108,4 @@ def _earliest(gains: list[list[tuple[int, int]]], wanted: int) -> int | None:
         wanted -= more
         if wanted <= 0:
             return instant
-    return None
+    raise AssertionError(f"{wanted} chunks could never fit")

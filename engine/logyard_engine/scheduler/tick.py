@@ -22,10 +22,11 @@ from logyard_domain.events import (
     ShapeHeld,
     ShapeReleased,
 )
-from logyard_domain.holds import BehindHigher, Hold, NodesBusy, NodesClosed, NoNodes, NotEvaluated
+from logyard_domain.holds import Hold, NeverFits, NodesBusy, NodesClosed, NoNodes, NotEvaluated
 from logyard_domain.identifiers import allocation_id
 from logyard_domain.world import Lane, Shape, Stage, World
 from logyard_engine.scheduler.ahead import queue_ahead
+from logyard_engine.scheduler.hopeless import bits
 from logyard_engine.scheduler.memory import Memory
 from logyard_engine.scheduler.order import Order
 from logyard_engine.scheduler.promise import Promise, promise
@@ -40,9 +41,7 @@ def tick(world: World, memory: Memory, now: int) -> Iterator[AnyEvent]:
     Each event must be applied to the world before the next one is asked for.
     """
     if not (world.lanes or world.held or world.reservations):
-        world.freed.clear()
-        memory.full.clear()
-        memory.notice(world)
+        memory.rest(world)
         return
     yield from _Pass(world, memory, now).run()
 
@@ -58,17 +57,17 @@ class _Pass:
         self.grace = int(world.config["workflow.killGrace"])
         self.left = int(world.config["scheduler.placementsPerTick"])
         self.depth = int(world.config["scheduler.backfill.depth"])
-        if not world.config["scheduler.backfill.enabled"]:
-            self.depth = 0
-        self.order = Order(world, memory.priorities, now)
+        self.backfill = bool(world.config["scheduler.backfill.enabled"])
+        self.order = Order(world, memory.lanes, memory.hopeless, now)
         self.finder = Finder(world, memory)
         self.evictions = Evictions(world, memory, now)
         self.promises: list[Promise] = []
-        self.failed: dict[int, int] = {}
-        """Shape -> the shortest time limit with which it did not fit behind a promise."""
+        self.barred: dict[int, tuple[int, list[Promise]]] = {}
+        """Shape -> the shortest time limit with which it found no place behind these promises."""
         self.holds: dict[int, Hold] = {}
         self.outranked = 0
         """Position of the last placement of this pass that was made in order."""
+        self.covered = 0
         self.idle: set[str] = set()
 
     def run(self) -> Iterator[AnyEvent]:
@@ -76,15 +75,18 @@ class _Pass:
         while self.left and (first := self.order.first()):
             lane, stage = first
             shape = self.world.shapes[lane.key.shape]
+            if not self.memory.possible(shape):
+                self.order.skip()
+                self.holds.setdefault(shape.id, self._parked(shape))
+                self.memory.hopeless.never(shape)
+                continue
             numbers = self.memory.numbers_for(shape)
             before = [one for one in self.promises if one.classes & numbers]
             if before:
                 yield from self._behind(lane, stage, shape, before)
             else:
                 yield from self._in_order(lane, stage, shape)
-        self.finder.remember()
-        for lane in self.order.rest():
-            self.holds.setdefault(lane.key.shape, NotEvaluated())
+        self._remember()
         yield from self._promised()
         yield from self._held()
 
@@ -96,16 +98,6 @@ class _Pass:
             self.outranked = self.world.position
             return
         self.order.skip()
-        if not self.world.nodes:
-            self.holds.setdefault(shape.id, NoNodes())
-            return
-        classes = self.memory.classes_for(shape)
-        if not classes:
-            self.holds.setdefault(shape.id, self.memory.parked_for(shape))
-            return
-        if not any(found.up for found in classes):
-            self.holds.setdefault(shape.id, NodesClosed())
-            return
         eviction = self.evictions.plan(stage, shape)
         if eviction is not None:
             yield from self._evicted(stage, eviction)
@@ -118,23 +110,26 @@ class _Pass:
             self.holds.setdefault(shape.id, NodesBusy())
             return
         self.memory.notice(self.world)
+        classes = self.memory.classes_for(shape)
         found = promise(self.world, self.memory.profile, shape, stage, classes, self.now)
-        if found is None:
-            self.holds.setdefault(shape.id, self._never(shape))
-            return
         self.promises.append(found)
+        self.memory.hopeless.promised(found.mark())
+        self.covered |= bits(found.classes)
+        self.order.covered(self.covered)
         self.holds.setdefault(shape.id, NodesBusy())
 
     def _alone(self, stage: Stage) -> bool:
         """Whether a promise would say nothing: only others like it wait, and none was made yet."""
         return (
-            self.order.lanes == 1
+            self.order.count == 1
             and (bool(stage.holding) or stage.waiting > 1 or len(stage.lane.heap) > 1)  # type: ignore[union-attr]
             and self._next(stage) not in self.world.reservations
         )
 
-    def _never(self, shape: Shape) -> Hold:
+    def _parked(self, shape: Shape) -> Hold:
         """Why it could not start even if all that runs ended."""
+        if not self.world.nodes:
+            return NoNodes()
         closed = any(
             self.memory.by_node[node.name].number in self.memory.numbers_for(shape)
             for node in self.world.nodes.values()
@@ -147,33 +142,35 @@ class _Pass:
     ) -> Iterator[AnyEvent]:
         """Another one is first in line for its nodes."""
         limit = lane.key.limit_ms
-        if self.depth <= 0:
-            self.holds.setdefault(shape.id, self._undecided(before))
+        known = self.barred.get(shape.id)
+        seats = None
+        if self.backfill and (known is None or limit < known[0]):
+            ends = self.now + limit + self.grace
+            seats = self.finder.behind(shape, before, ends)
+        if seats is None:
+            if known is None or limit < known[0]:
+                self.barred[shape.id] = (limit if self.backfill else 0, before)
+            self.holds.setdefault(shape.id, NodesBusy())
             self.order.skip()
-            return
-        if limit >= self.failed.get(shape.id, limit + 1):
+        elif self.depth <= 0:
+            self.holds.setdefault(shape.id, NotEvaluated())
             self.order.skip()
-            return
-        ends = self.now + limit + self.grace
-        seats, otherwise = self.finder.behind(shape, before, ends)
-        if seats is not None:
+        else:
+            self.depth -= 1
             for one in before:
                 if ends > one.at:
-                    for node, chunks in seats.items():
-                        if node in one.left:
-                            one.left[node].take(shape.request, chunks)
+                    one.take(shape.request, seats)
             yield self._placed(stage, seats, "backfilled")
-            return
-        self.depth -= 1
-        self.failed[shape.id] = limit
-        hold = BehindHigher(shape=before[0].shape.id) if otherwise else NodesBusy()
-        self.holds.setdefault(shape.id, hold)
-        self.order.skip()
 
-    def _undecided(self, before: list[Promise]) -> Hold:
-        if not self.world.config["scheduler.backfill.enabled"]:
-            return BehindHigher(shape=before[0].shape.id)
-        return NotEvaluated()
+    def _remember(self) -> None:
+        """Keep what was seen to have no place."""
+        marks = {one: one.mark() for one in self.promises}
+        for number, (limit, promises) in self.barred.items():
+            shape = self.world.shapes[number]
+            if not self.finder.any_room(shape):
+                self.memory.hopeless.full(shape)
+            else:
+                self.memory.hopeless.barred(shape, limit, frozenset(marks[one] for one in promises))
 
     def _next(self, stage: Stage) -> str:
         return allocation_id(stage.workflow.id, stage.plan.name, *stage.first_waiting())
@@ -213,8 +210,8 @@ class _Pass:
                 stage = self.world.reservations[allocation].stage
                 if allocation in self.idle:
                     continue
-                hold = self.holds.get(stage.shape)
-                never = isinstance(hold, NodesClosed | NoNodes) or hold is None
+                hold = self.holds.get(stage.shape, self.world.shapes[stage.shape].hold)
+                never = isinstance(hold, NodesClosed | NoNodes | NeverFits)
                 yield ReservationReleased(
                     allocation=allocation, cause="never" if never else "outranked"
                 )
@@ -224,11 +221,12 @@ class _Pass:
 
     def _held(self) -> Iterator[AnyEvent]:
         """Record why shapes wait, where it changed."""
+        shapes = self.world.shapes
         for shape in list(self.world.held):
-            if shape not in self.holds:
+            if not shapes[shape].lanes:
                 yield ShapeReleased(shape=shape)
         for shape, hold in self.holds.items():
-            if self.world.shapes[shape].hold != hold:
+            if shapes[shape].hold != hold and shapes[shape].lanes:
                 yield ShapeHeld(shape=shape, hold=hold)
 
 

@@ -101,8 +101,8 @@ class Evictions:
                 and world.shapes[one.stage.shape].request.preemptible
             ]
             stages = list(dict.fromkeys(one.stage for one in held))
-            values = self._memory.priorities.of(world, stages, self._now)
-            by_stage = dict(zip(stages, values, strict=True))
+            values = self._memory.lanes.priorities_of(world, stages, self._now)
+            by_stage = dict(zip(stages, values.tolist(), strict=True))
             self._ranks = sorted(
                 (by_stage[one.stage], self._now - one.since, one.id, one) for one in held
             )

@@ -1,0 +1,143 @@
+"""What is known to find no place, from the ticks before: it need not be looked at again.
+
+A request that found no room for a chunk on any node finds none until room appears on a node that
+could hold a chunk. One that would have delayed certain promises, with its time limit or a shorter
+one, goes on to do so while the same promises hold with no more left beside them, and no room
+appears. One that could never start waits for other nodes. All three memos are exact: room only
+shrinks during a tick, and time only brings promises nearer.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from logyard_domain.world import Node, Shape
+from logyard_engine.scheduler.lanes import Lanes
+
+ANY = np.iinfo(np.int64).max
+BITS = 62
+
+Mark = tuple[object, ...]
+"""What a promise was: equal marks stand in the way of the same requests."""
+
+
+class Hopeless:
+    """By shape: which lanes cannot be placed. Always disposable."""
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+        self._cores = np.zeros(64, np.int64)
+        self._memory = np.zeros(64, np.int64)
+        self._classes = np.zeros(64, np.int64)
+        """The classes on which it could run, a bit each; none where there are too many."""
+        self._never = np.zeros(64, bool)
+        self._full = np.full(64, ANY, np.int64)
+        """From which time limit on nothing of the shape fits anywhere: 0, or `ANY` for none."""
+        self._barred = np.full(64, ANY, np.int64)
+        """From which time limit on it would delay the promises of its group."""
+        self._group = np.zeros(64, np.int64)
+        self._groups: dict[frozenset[Mark], int] = {frozenset(): 0}
+        self._valid = np.zeros(1, bool)
+        self._made: set[Mark] = set()
+
+    def begin(self) -> None:
+        """A tick begins: no promise is made yet."""
+        self._made = set()
+        self._valid = np.zeros(len(self._groups), bool)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything was told yet."""
+        return bool(self._known)
+
+    def knows(self, shape: Shape) -> bool:
+        """Whether the classes of the shape were told."""
+        return shape.id in self._known
+
+    def learn(self, shape: Shape, classes: Iterable[int]) -> None:
+        """It could run on these classes."""
+        while shape.id >= len(self._full):
+            self._grow()
+        self._known.add(shape.id)
+        numbers = tuple(classes)
+        self._classes[shape.id] = bits(numbers) if max(numbers, default=0) < BITS else 0
+        self._cores[shape.id] = shape.request.cores
+        self._memory[shape.id] = shape.request.memory
+
+    def forget(self, shape: Shape) -> None:
+        """Look at it again."""
+        self._full[shape.id] = self._barred[shape.id] = ANY
+        self._never[shape.id] = False
+
+    def promised(self, mark: Mark) -> None:
+        """This promise holds in the present tick."""
+        self._made.add(mark)
+        for marks, group in self._groups.items():
+            if group:
+                self._valid[group] = marks <= self._made
+
+    def never(self, shape: Shape) -> None:
+        """It could not start even if all that runs ended."""
+        self._never[shape.id] = True
+
+    def full(self, shape: Shape) -> None:
+        """Nothing of it fits anywhere."""
+        self._full[shape.id] = 0
+
+    def barred(self, shape: Shape, limit_ms: int, marks: frozenset[Mark]) -> None:
+        """With this time limit or a longer one it would delay these promises."""
+        group = self._groups.get(marks)
+        if group is None:
+            if len(self._groups) > 1_000:
+                self._forget_groups()
+            group = self._groups[marks] = len(self._groups)
+            self._valid = np.append(self._valid, False)
+        if self._group[shape.id] != group or limit_ms < self._barred[shape.id]:
+            self._barred[shape.id] = limit_ms
+            self._group[shape.id] = group
+
+    def freed(self, node: Node, number: int) -> None:
+        """Room appeared on a node of that class."""
+        found = (self._cores <= node.free_cores) & (self._memory <= node.free_memory)
+        if number < BITS:
+            found &= (self._classes == 0) | ((self._classes & (1 << number)) != 0)
+        self._full[found] = ANY
+        self._barred[found] = ANY
+
+    def worth(
+        self, lanes: Lanes, rows: npt.NDArray[np.int64], covered: int
+    ) -> npt.NDArray[np.bool_]:
+        """Which of the rows to look at, when others are first in line for the `covered` classes."""
+        shapes = lanes.shapes[rows]
+        limits = lanes.limits[rows]
+        barred = (limits >= self._barred[shapes]) & self._valid[self._group[shapes]]
+        hopeless = (limits >= self._full[shapes]) | barred
+        # One that nobody is first in line before may become the first itself.
+        free = (self._classes[shapes] & covered) == 0
+        found: npt.NDArray[np.bool_] = (~hopeless | free) & ~self._never[shapes]
+        return found
+
+    def _grow(self) -> None:
+        more = len(self._full)
+        for name in ("_cores", "_memory", "_classes", "_never", "_full", "_barred", "_group"):
+            column = getattr(self, name)
+            blank = np.zeros(more, column.dtype)
+            if name in ("_full", "_barred"):
+                blank[:] = ANY
+            setattr(self, name, np.append(column, blank))
+
+    def _forget_groups(self) -> None:
+        self._groups = {frozenset(): 0}
+        self._valid = np.zeros(1, bool)
+        self._group[:] = 0
+        self._barred[:] = ANY
+
+
+def bits(classes: Iterable[int]) -> int:
+    """Classes as bits; those beyond what an integer of 64 bits holds have none."""
+    found = 0
+    for number in classes:
+        if number < BITS:
+            found |= 1 << number
+    return found
