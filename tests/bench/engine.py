@@ -80,10 +80,10 @@ def backfill() -> Iterator[Figure]:
         running = len(world.allocations)
         gc.collect()
         gc.freeze()
-        full.append(_tick_ms(world, Memory()))
+        memory = Memory()
+        full.append(_tick_ms(world, memory))
         assert world.reservations
         backfilled += len(world.allocations) - running
-        _tick_ms(world, memory)
         for _ in range(100):
             ended = dice.choice(list(world.allocations))
             _apply(world, [AllocationEnded(allocation=ended, outcome="finished")])

@@ -13,22 +13,19 @@ ClassKey = tuple[object, ...]
 class NodeClass:
     """Equal nodes: a sample of them, and those that are up, in the order in which they came."""
 
-    __slots__ = ("_places", "number", "sample", "up")
+    __slots__ = ("number", "places", "sample", "up")
 
     def __init__(self, number: int, sample: Node) -> None:
         self.number = number
         self.sample = sample
         self.up: list[Node] = []
-        self._places: dict[str, int] = {}
+        self.places: dict[str, int] = {}
+        """Where each of those is in `up`."""
 
     def add(self, node: Node) -> None:
         """One more node that is up."""
-        self._places[node.name] = len(self.up)
+        self.places[node.name] = len(self.up)
         self.up.append(node)
-
-    def place(self, name: str) -> int | None:
-        """Index of a node in `up`; None for one that is not up."""
-        return self._places.get(name)
 
 
 def key_of(node: Node) -> ClassKey:

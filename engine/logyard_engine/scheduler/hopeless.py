@@ -37,6 +37,7 @@ class Hopeless:
         self._barred = np.full(64, ANY, np.int64)
         """From which time limit on it would delay the promises of its group."""
         self._group = np.zeros(64, np.int64)
+        self._revived = np.zeros(64, bool)
         self._groups: dict[frozenset[Mark], int] = {frozenset(): 0}
         self._valid = np.zeros(1, bool)
         self._made: set[Mark] = set()
@@ -45,6 +46,11 @@ class Hopeless:
         """A tick begins: no promise is made yet."""
         self._made = set()
         self._valid = np.zeros(len(self._groups), bool)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything was found hopeless yet."""
+        return bool((self._full != ANY).any() or (self._barred != ANY).any())
 
     @property
     def known(self) -> bool:
@@ -85,8 +91,17 @@ class Hopeless:
         """Nothing of it fits anywhere."""
         self._full[shape.id] = 0
 
+    def missed(self, shape: Shape) -> None:
+        """It did not fit on the nodes where room had appeared either."""
+        self._revived[shape.id] = False
+
+    def keep(self) -> None:
+        """The tick ends before all was looked at that was worth it: look at it the next time."""
+        self._full[self._revived] = self._barred[self._revived] = ANY
+
     def barred(self, shape: Shape, limit_ms: int, marks: frozenset[Mark]) -> None:
         """With this time limit or a longer one it would delay these promises."""
+        self._full[shape.id] = ANY
         group = self._groups.get(marks)
         if group is None:
             if len(self._groups) > 1_000:
@@ -97,13 +112,23 @@ class Hopeless:
             self._barred[shape.id] = limit_ms
             self._group[shape.id] = group
 
-    def freed(self, node: Node, number: int) -> None:
-        """Room appeared on a node of that class."""
-        found = (self._cores <= node.free_cores) & (self._memory <= node.free_memory)
-        if number < BITS:
-            found &= (self._classes == 0) | ((self._classes & (1 << number)) != 0)
-        self._full[found] = ANY
-        self._barred[found] = ANY
+    def freed(self, nodes: Iterable[tuple[Node, int]]) -> None:
+        """On these nodes (and of these classes) room has appeared since the last tick, and this is
+        what is free there now: what fits there may be worth another look.
+        """
+        self._revived[:] = False
+        for node, number in nodes:
+            found = (self._cores <= node.free_cores) & (self._memory <= node.free_memory)
+            if number < BITS:
+                found &= (self._classes == 0) | ((self._classes & (1 << number)) != 0)
+            self._revived |= found
+
+    def elsewhere(self, shape: Shape, limit_ms: int) -> bool:
+        """Whether it is known to find no place on any node but those where room appeared."""
+        number = shape.id
+        if limit_ms >= self._full[number]:
+            return True
+        return bool(limit_ms >= self._barred[number] and self._valid[self._group[number]])
 
     def worth(
         self, lanes: Lanes, rows: npt.NDArray[np.int64], covered: int
@@ -112,7 +137,7 @@ class Hopeless:
         shapes = lanes.shapes[rows]
         limits = lanes.limits[rows]
         barred = (limits >= self._barred[shapes]) & self._valid[self._group[shapes]]
-        hopeless = (limits >= self._full[shapes]) | barred
+        hopeless = ((limits >= self._full[shapes]) | barred) & ~self._revived[shapes]
         # One that nobody is first in line before may become the first itself.
         free = (self._classes[shapes] & covered) == 0
         found: npt.NDArray[np.bool_] = (~hopeless | free) & ~self._never[shapes]
@@ -120,7 +145,9 @@ class Hopeless:
 
     def _grow(self) -> None:
         more = len(self._full)
-        for name in ("_cores", "_memory", "_classes", "_never", "_full", "_barred", "_group"):
+        for name in (
+            "_cores", "_memory", "_classes", "_never", "_full", "_barred", "_group", "_revived",
+        ):  # fmt: skip
             column = getattr(self, name)
             blank = np.zeros(more, column.dtype)
             if name in ("_full", "_barred"):

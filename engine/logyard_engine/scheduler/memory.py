@@ -3,13 +3,16 @@
 from collections import Counter
 
 from logyard_domain.holds import NeverFits
-from logyard_domain.world import Shape, World
+from logyard_domain.world import Node, Shape, World
 from logyard_engine.scheduler.classes import NodeClass, classes_of, misfits, surplus
 from logyard_engine.scheduler.fit import chunks_of
 from logyard_engine.scheduler.hopeless import Hopeless
 from logyard_engine.scheduler.lanes import Lanes
 from logyard_engine.scheduler.profile import Profile
 from logyard_engine.scheduler.rooms import Rooms
+
+FEW_FREED = 32
+"""Up to so many nodes with new room are looked at by themselves."""
 
 
 class Memory:
@@ -25,6 +28,8 @@ class Memory:
         self.eligible: dict[int, list[NodeClass]] = {}
         self.numbers: dict[int, frozenset[int]] = {}
         self.parked: dict[int, NeverFits] = {}
+        self.freed: dict[int, list[Node]] = {}
+        """By class, nodes on which room appeared since the last tick."""
         self._possible: dict[int, bool] = {}
         self.rooms: dict[int, Rooms] = {}
         self.lanes = Lanes()
@@ -51,11 +56,6 @@ class Memory:
             self.hopeless = Hopeless()
             self.profile.clear()
         self.notice(world)
-        for name in world.freed:
-            node = world.nodes[name]
-            if node.status == "up":
-                self.hopeless.freed(node, self.by_node[name].number)
-        world.freed.clear()
         for lane in world.dirty:
             shape = world.shapes[lane.key.shape]
             if not self.hopeless.knows(shape):
@@ -69,6 +69,28 @@ class Memory:
                 if not self.hopeless.knows(shape):
                     self.hopeless.learn(shape, self.numbers_for(shape))
         self.hopeless.begin()
+        self.freed = {}
+        for name in world.freed:
+            node = world.nodes[name]
+            if node.status == "up":
+                self.freed.setdefault(self.by_node[name].number, []).append(node)
+        for number, nodes in self.freed.items():
+            places = self.classes[number].places
+            nodes.sort(key=lambda node: places[node.name])
+        fresh, many = not self.hopeless.remembers, len(world.freed) > FEW_FREED
+        world.freed.clear()
+        if fresh or many:
+            # Then all that may fit there is looked at again, and on all nodes.
+            self.revive()
+            self.hopeless.keep()
+            self.freed = {}
+        self.revive()
+
+    def revive(self) -> None:
+        """What fits where room has appeared may be worth a look; room there may be gone by now."""
+        self.hopeless.freed(
+            (node, number) for number, nodes in self.freed.items() for node in nodes
+        )
 
     def rest(self, world: World) -> None:
         """Nothing waits."""
@@ -85,7 +107,7 @@ class Memory:
             self.profile.forget(name)
             found = self.by_node.get(name)
             if found is not None and found.number in self.rooms:
-                place = found.place(name)
+                place = found.places.get(name)
                 if place is not None:
                     self.rooms[found.number].notice(place)
         world.stirred.clear()

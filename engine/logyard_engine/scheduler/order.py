@@ -40,6 +40,8 @@ class Order:
             priorities = lanes.priorities(world, now)
             self._ranks = priorities.tolist()
             self._rows = lanes.sorted(priorities)
+        self._since = 0
+        """When the first one was submitted."""
         self._left: list[int] = []
         self._cursor = 0
         self._at = 0
@@ -64,11 +66,14 @@ class Order:
                 continue
             position, index, stage = lane.heap[0]
             if (position, index) == key[1:]:
+                self._since = stage.workflow.submitted_at
                 return lane, stage
             self._first = None
-            world = self._world
-            value = priority_of(world, world.priority, stage, self._now)
-            heappush(self._moved, ((-value, position, index), lane.key.shape, lane))
+            negative = key[0]
+            since = stage.workflow.submitted_at
+            if self.count > 1 and since != self._since:
+                negative = -priority_of(self._world, self._world.priority, stage, self._now)
+            heappush(self._moved, ((negative, position, index), lane.key.shape, lane))
 
     def skip(self) -> None:
         """Nothing of the first lane can be placed now."""

@@ -54,6 +54,6 @@ class Rooms:
                 yield place
         if near < len(nodes):
             rest = (self._cores[near:] >= cores) & (self._memory[near:] >= memory)
-            for place in np.flatnonzero(rest).tolist():
+            for place in rest.nonzero()[0].tolist():
                 if fits(request, nodes[near + place]):
                     yield near + place

@@ -20,10 +20,13 @@ class Finder:
         self._world = world
         self._memory = memory
         self._pointers: dict[tuple[int, int], int] = {}
+        self._only_freed = False
+        self.met_room = False
+        """Whether the last look found room for a chunk, promised or not."""
 
-    def direct(self, shape: Shape) -> Seats | None:
+    def direct(self, shape: Shape, limit_ms: int) -> Seats | None:
         """Where the next allocation of the shape fits, when nobody before it waits."""
-        self._memory.notice(self._world)
+        self._begin(shape, limit_ms)
         request = shape.request
         if request.nodes > 1:
             return self._many(shape, request, [], [])
@@ -32,12 +35,17 @@ class Finder:
                 return {node: 1}
         return None
 
-    def behind(self, shape: Shape, promises: list[Promise], ends: int) -> Seats | None:
-        """Where it fits without delaying the promises, when it has ended by `ends`."""
+    def behind(
+        self, shape: Shape, limit_ms: int, promises: list[Promise], ends: int
+    ) -> Seats | None:
+        """Where it fits without delaying the promises, when it has ended by `ends`.
+
+        Afterwards `met_room` tells whether a chunk of it would fit if nothing were promised.
+        """
         request = shape.request
         if asks_nothing(request):
-            return self.direct(shape)
-        self._memory.notice(self._world)
+            return self.direct(shape, limit_ms)
+        self._begin(shape, limit_ms)
         short = [one for one in promises if ends <= one.at]
         long = [one for one in promises if ends > one.at]
         if request.nodes > 1:
@@ -51,27 +59,34 @@ class Finder:
                     return {node: 1}
         return None
 
-    def any_room(self, shape: Shape) -> bool:
-        """Whether a chunk fits anywhere, whatever was promised."""
-        for found in self._memory.classes_for(shape):
-            for _ in self._fitting(shape, shape.request, found):
-                return True
-        return False
+    def _begin(self, shape: Shape, limit_ms: int) -> None:
+        self._memory.notice(self._world)
+        self.met_room = False
+        # Several chunks may come together from new room and from room that was not enough.
+        self._only_freed = shape.request.nodes == 1 and self._memory.hopeless.elsewhere(
+            shape, limit_ms
+        )
 
     def _fitting(self, shape: Shape, request: Request, found: NodeClass) -> Iterator[Node]:
         """Nodes of a class on which a chunk fits now."""
         if asks_nothing(request):
             yield from found.up
             return
+        if self._only_freed:
+            for node in self._memory.freed.get(found.number, ()):
+                if fits(request, node):
+                    self.met_room = True
+                    yield node
+            return
         pair = (shape.id, found.number)
         rooms = self._memory.rooms_of(found)
         # Room only shrinks during a pass, so the first node that fits never moves left.
-        pointer = self._pointers.get(pair, 0)
         first = True
-        for place in rooms.fitting(request, pointer):
+        for place in rooms.fitting(request, self._pointers.get(pair, 0)):
             if first:
                 self._pointers[pair] = place
                 first = False
+                self.met_room = True
             yield rooms.nodes[place]
         if first:
             self._pointers[pair] = len(rooms.nodes)

@@ -62,8 +62,10 @@ class _Pass:
         self.finder = Finder(world, memory)
         self.evictions = Evictions(world, memory, now)
         self.promises: list[Promise] = []
-        self.barred: dict[int, tuple[int, list[Promise]]] = {}
-        """Shape -> the shortest time limit with which it found no place behind these promises."""
+        self.barred: dict[int, tuple[int, list[Promise], bool]] = {}
+        """Shape -> the shortest time limit with which it found no place behind these promises, and
+        whether there was room but for them.
+        """
         self.holds: dict[int, Hold] = {}
         self.outranked = 0
         """Position of the last placement of this pass that was made in order."""
@@ -92,7 +94,7 @@ class _Pass:
 
     def _in_order(self, lane: Lane, stage: Stage, shape: Shape) -> Iterator[AnyEvent]:
         """It is the turn of this one."""
-        seats = self.finder.direct(shape)
+        seats = self.finder.direct(shape, lane.key.limit_ms)
         if seats is not None:
             yield self._placed(stage, seats, "direct")
             self.outranked = self.world.position
@@ -146,10 +148,13 @@ class _Pass:
         seats = None
         if self.backfill and (known is None or limit < known[0]):
             ends = self.now + limit + self.grace
-            seats = self.finder.behind(shape, before, ends)
+            seats = self.finder.behind(shape, limit, before, ends)
         if seats is None:
             if known is None or limit < known[0]:
-                self.barred[shape.id] = (limit if self.backfill else 0, before)
+                # Without backfill nobody looks for room.
+                room = self.finder.met_room or not self.backfill
+                self.barred[shape.id] = (limit if self.backfill else 0, before, room)
+                self.memory.hopeless.missed(shape)
             self.holds.setdefault(shape.id, NodesBusy())
             self.order.skip()
         elif self.depth <= 0:
@@ -161,16 +166,23 @@ class _Pass:
                 if ends > one.at:
                     one.take(shape.request, seats)
             yield self._placed(stage, seats, "backfilled")
+            if self.memory.freed:
+                # Others who would have fitted there need not be asked one by one.
+                self.memory.revive()
+                self.order.covered(self.covered)
 
     def _remember(self) -> None:
         """Keep what was seen to have no place."""
+        hopeless = self.memory.hopeless
+        if not self.left:
+            hopeless.keep()
         marks = {one: one.mark() for one in self.promises}
-        for number, (limit, promises) in self.barred.items():
+        for number, (limit, promises, room) in self.barred.items():
             shape = self.world.shapes[number]
-            if not self.finder.any_room(shape):
-                self.memory.hopeless.full(shape)
+            if room:
+                hopeless.barred(shape, limit, frozenset(marks[one] for one in promises))
             else:
-                self.memory.hopeless.barred(shape, limit, frozenset(marks[one] for one in promises))
+                hopeless.full(shape)
 
     def _next(self, stage: Stage) -> str:
         return allocation_id(stage.workflow.id, stage.plan.name, *stage.first_waiting())
