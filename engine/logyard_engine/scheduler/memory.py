@@ -56,18 +56,13 @@ class Memory:
             self.hopeless = Hopeless()
             self.profile.clear()
         self.notice(world)
-        for lane in world.dirty:
+        for lane in world.dirty if self.hopeless.known else list(world.lanes.values()):
             shape = world.shapes[lane.key.shape]
             if not self.hopeless.knows(shape):
                 self.hopeless.learn(shape, self.numbers_for(shape))
             elif shape.hold is None:
                 # Why it waits is not on the log yet.
                 self.hopeless.forget(shape)
-        if not self.hopeless.known:
-            for lane in world.lanes.values():
-                shape = world.shapes[lane.key.shape]
-                if not self.hopeless.knows(shape):
-                    self.hopeless.learn(shape, self.numbers_for(shape))
         self.hopeless.begin()
         self.freed = {}
         for name in world.freed:

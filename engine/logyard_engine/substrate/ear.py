@@ -61,12 +61,13 @@ Word = Opened | Closed | Orders | Acknowledged | Over | Removed | Leave
 
 
 class Ear:
-    """A queue with a file handle that is readable while something is in it. Also the link's
-    `Inbox`.
+    """A queue with a file handle to be watched for edges (``EPOLLET``): one comes after something
+    was added that `words` has not given yet. Also the link's `Inbox`.
     """
 
     def __init__(self) -> None:
         self._words: deque[Word] = deque()
+        self._rung = False
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def fileno(self) -> int:
@@ -75,14 +76,15 @@ class Ear:
     def say(self, word: Word) -> None:
         """Add a word, from any thread."""
         self._words.append(word)
-        os.eventfd_write(self._event, 1)
+        if not self._rung:
+            self._rung = True
+            os.eventfd_write(self._event, 1)
 
     def words(self) -> list[Word]:
         """Everything said so far."""
-        try:
-            os.eventfd_read(self._event)
-        except BlockingIOError:
-            return []
+        # Before the words are taken: whoever adds one from now on must ring again. What was rung is
+        # not read, since each call of the system lets other threads take the interpreter away.
+        self._rung = False
         said: list[Word] = []
         while self._words:
             said.append(self._words.popleft())

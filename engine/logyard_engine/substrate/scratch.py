@@ -29,20 +29,35 @@ class Scratch:
             self._folders[workflow] = path
         return path
 
+    def lacks(self, workflow: str) -> bool:
+        """Whether a folder has to be made for this workflow."""
+        return not self._spare and workflow not in self._folders
+
+    def spare(self, workflow: str) -> bool:
+        """Keep the workflow's folder for the next one, if it has one that is empty."""
+        path = self._folders.get(workflow)
+        try:
+            if path is None or os.listdir(path):
+                return False
+            os.chmod(path, 0o700)
+        except OSError:
+            return False
+        del self._folders[workflow]
+        self._spare.append(path)
+        return True
+
     def adopt(self, workflow: str, path: str) -> None:
         """The workflow has this folder from an earlier agent."""
         self._folders.setdefault(workflow, path)
 
     def retire(self, workflow: str) -> Path | None:
         """The workflow is quiet: what has to be removed."""
+        if len(self._spare) < _SPARE_MAX and self.spare(workflow):
+            return None
         path = self._folders.pop(workflow, None)
         if path is None:
             return None
         try:
-            if not os.listdir(path) and len(self._spare) < _SPARE_MAX:
-                os.chmod(path, 0o700)
-                self._spare.append(path)
-                return None
             aside = self._aside / f"scratch~{os.path.basename(path)}"
             os.rename(path, aside)
         except OSError:
