@@ -153,8 +153,8 @@ def test_bound_to_as_many_cpus_as_cores_from_its_first_instruction(
     desk.connect(node.deliver)
     node.start()
     # One that started before it was bound would see the CPUs of the keeper.
-    for _ in range(20):
-        [allocation] = desk.want(job("nproc", memory=0))
+    for rank in range(20):
+        [allocation] = desk.want(job("nproc", memory=0), [rank])
         desk.wait([allocation])
         assert printed(tmp_path, allocation, node="n2") == "1\n"
     assert node.stop("leave", 20)

@@ -1,5 +1,6 @@
 """Output: jobs share few files, and each finds exactly what it printed."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 from logyard_domain.work import Start, Task
 from logyard_engine.substrate.desk import Desk
-from logyard_engine.substrate.keeper.sheets import BOUND_BYTES, Binders, bound_path, sheet_path
+from logyard_engine.substrate.keeper.binders import Binders
+from logyard_engine.substrate.keeper.sheets import BOUND_BYTES, bound_path, sheet_path
 from logyard_engine.substrate.node import EmbeddedNode
 from logyard_engine.substrate.printed import Printed, binder_stem
 from tests.substrate.outputs import printed
@@ -149,3 +151,55 @@ def test_ranks_behind_each_other_cannot_spoil_what_others_printed(
         assert printed(tmp_path, name) == f"rank {rank}\n"
         assert printed(tmp_path, name, "err") == f"bad {rank}\n"
     assert len([one for one in (tmp_path / "logs").rglob("*") if one.is_file()]) == 5
+
+
+def test_files_in_which_nobody_printed_are_passed_on(tmp_path: Path) -> None:
+    binders = Binders()
+    (one, two, three) = (binder_stem(tmp_path, f"wf-{n}", "n.1") for n in range(3))
+    for stem in (one, two, three):
+        Path(stem).parent.mkdir(exist_ok=True)
+    silent = Printed(tmp_path, "n.1", "wf-0/s/0#1")
+    binders.give_back(binders.take(one, b"s/0#1", False))
+    assert silent.read("out", 0, 9) == b""
+    loud = binders.take(two, b"s/0#1", False)
+    assert not Path(one + ".idx").exists()
+    put(sheet_path(two, 0, "out"), b"loud")
+    assert silent.read("out", 0, 9) == b""
+    binders.give_back(binders.take(one, b"t/0#1", False))
+    put(sheet_path(one, 0, "out"), b"later")
+    assert silent.read("out", 0, 9) == b""
+    binders.give_back(loud)
+    binders.give_back(binders.take(three, b"s/0#1", False))
+    assert Printed(tmp_path, "n.1", "wf-1/s/0#1").read("out", 0, 9) == b"loud"
+    assert Printed(tmp_path, "n.1", "wf-0/t/0#1").read("out", 0, 9) == b"later"
+    binders.give_back(binders.take(two, b"s/1#1", False))
+    assert Printed(tmp_path, "n.1", "wf-1/s/0#1").read("out", 0, 9) == b"loud"
+    assert Path(bound_path(two, "out")).read_bytes() == b"loud"
+
+
+def test_files_that_somebody_still_has_open_are_not_passed_on(tmp_path: Path, stem: str) -> None:
+    binders = Binders()
+    sheet = binders.take(stem, b"s/0#1", False)
+    straggler = os.dup(sheet.handles[0])
+    binders.give_back(sheet)
+    other = binders.take(stem + "2", b"s/0#1", False)
+    os.write(straggler, b"late")
+    assert output(tmp_path, "s/0#1").read("out", 0, 9) == b"late"
+    assert not Path(sheet_path(stem + "2", 0, "out")).read_bytes()
+    binders.give_back(other)
+    os.close(straggler)
+
+
+def test_what_an_acknowledged_end_undoes_is_its_own(tmp_path: Path, stem: str) -> None:
+    binders = Binders()
+    first = binders.take(stem, b"s/0#1", True)
+    binders.give_back(first)
+    second = binders.take(stem + "2", b"s/0#1", True)
+    assert not list(Path(stem).parent.glob(f"{Path(stem).name}.*"))
+    put(sheet_path(stem + "2", 0, "out"), b"text")
+    binders.give_back(second)
+    binders.forget(first, b"s/0#1")
+    assert Path(sheet_path(stem + "2", 0, "out")).read_bytes() == b"text"
+    binders.forget(second, b"s/0#1")
+    binders.retire(stem + "2")
+    assert not list(Path(stem).parent.iterdir())

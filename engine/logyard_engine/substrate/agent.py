@@ -8,6 +8,7 @@ and what has ended, the server's `Sync` knows what should, and `Agent` makes the
 import logging
 import select
 import threading
+from math import inf
 from pathlib import Path
 from typing import assert_never
 
@@ -23,7 +24,7 @@ from logyard_engine.substrate.hand import Hand
 from logyard_engine.substrate.keeping import ChildEnd, KeeperClient, KeeperError, Known
 from logyard_engine.substrate.link import Link, Outputs
 from logyard_engine.substrate.outbox import Outbox
-from logyard_engine.substrate.runs import Run
+from logyard_engine.substrate.runs import Run, Runs
 from logyard_engine.substrate.runtime import Footprint, Runtime
 from logyard_engine.substrate.seats import Seats
 from logyard_engine.substrate.side import SideWork
@@ -75,11 +76,10 @@ class Agent:
         self._epoll = select.epoll()
         self._hand = Hand(self._epoll)
         self._tasks = Tasks()
-        self._runs: dict[str, Run] = {}
+        self._runs = Runs()
         self._recent: set[str] | None = None
         self._ahead: set[str] = set()
         self._dropping: set[str] = set()
-        self._idle: dict[str, float] = {}
         self._leaving: Leaving | None = None
         self._register_at: float | None = None
         self._attach_at = 0.0
@@ -175,12 +175,8 @@ class Agent:
         self._beat_at = now + self._heartbeat_s
         self._link.heartbeat(self._registration.node)
         self._hand.flush()
-        live = {run.workflow for run in self._runs.values()}
-        for workflow, since in list(self._idle.items()):
-            if workflow in live:
-                del self._idle[workflow]
-            elif now - since > _IDLE_WORKFLOW_S:
-                self._retire(workflow)
+        for workflow in self._runs.quiet(now - _IDLE_WORKFLOW_S):
+            self._retire(workflow)
 
     def _tell(self) -> None:
         self._hand.tell()
@@ -217,7 +213,7 @@ class Agent:
         listed = stops.keys() | {start.allocation for start in sync.starts}
         recent = self._recent or set()
         self._recent = None
-        for run in list(self._runs.values()):
+        for run in self._runs:
             run.listed = run.allocation in listed
             if not run.listed and run.ended is not None:
                 self._forget(run)
@@ -228,19 +224,19 @@ class Agent:
             if start.allocation not in recent and start.allocation not in stops:
                 self._start(start)
         for stop in stops.values():
-            if stop.allocation in self._runs:
-                self._again(self._runs[stop.allocation])
+            if (known := self._runs.get(stop.allocation)) is not None:
+                self._again(known)
                 self._stop(stop)
             elif stop.allocation not in recent:
                 # It never ran here, or nothing is known of it: all the same it must come to an end.
-                run = self._runs[stop.allocation] = Run(stop.allocation, "")
+                run = self._runs.add(Run(stop.allocation, ""))
                 self._over(run, Ended(stop.allocation, stop.outcome))
         for drop in sync.drops:
             self._drop(drop.workflow)
 
     def _remember(self, task: Task) -> None:
         if not self._tasks.remember(task):
-            self._tasks.shrink({run.task for run in self._runs.values()})
+            self._tasks.shrink({run.task for run in self._runs})
 
     def _start(self, start: Start) -> None:
         run = self._runs.get(start.allocation)
@@ -253,10 +249,12 @@ class Agent:
             return
         if self._leaving:
             return
-        run = self._runs[start.allocation] = Run(start.allocation, task.task)
+        run = self._runs.add(Run(start.allocation, task.task))
         if task.kind != "job":
             self._side.perform(task, start.allocation)
             return
+        if self._runtime.lacks_folder(task):
+            self._spare_folder()
         before = self._runs.get(start.behind)
         if before is not None and before.held is not None:
             seat = self._seats.share(before.held.seat)
@@ -278,6 +276,13 @@ class Agent:
             return
         self._hand.add(*messages)
 
+    def _spare_folder(self) -> None:
+        """Hand on the empty folder of a quiet workflow, which costs less than making another."""
+        for quiet in self._runs.lately_quiet():
+            if self._runtime.left_nothing(quiet):
+                self._hand.add(*self._runtime.part(quiet))
+                return
+
     def _stop(self, stop: Stop) -> None:
         run = self._runs.get(stop.allocation)
         if run is None or run.ended is not None:
@@ -289,7 +294,7 @@ class Agent:
     def _drop(self, workflow: str) -> None:
         if workflow not in self._dropping:
             self._dropping.add(workflow)
-            self._idle.setdefault(workflow, self._clock.monotonic())
+            self._runs.known(workflow, self._clock.monotonic())
             self._side.drop_volumes(workflow)
 
     def _again(self, run: Run) -> None:
@@ -352,11 +357,9 @@ class Agent:
             self._forget(run)
 
     def _forget(self, run: Run) -> None:
-        self._runs.pop(run.allocation, None)
+        self._runs.remove(run, self._clock.monotonic())
         if run.footprint is not None:
             self._hand.forget(run.allocation)
-        if run.workflow:
-            self._idle[run.workflow] = self._clock.monotonic()
 
     def _on_acknowledged(self, report: Report, error: BaseException | None) -> None:
         if error is None:
@@ -385,14 +388,14 @@ class Agent:
         keeper = KeeperClient(self._folder, self._clock)
         known = {one.allocation for one in keeper.known}
         changed = keeper.incarnation != self._registration.incarnation
-        for run in list(self._runs.values()):
+        for run in self._runs:
             # What an older keeper ran is over: the server learns it from the new incarnation.
             # What a broken connection kept from this one is started again by the next `Sync`.
             if changed or (run.footprint is not None and run.allocation not in known):
                 if run.held is not None:
                     self._seats.give_back(run.held.seat)
                     self._side.clear(run.held)
-                del self._runs[run.allocation]
+                self._runs.remove(run, self._clock.monotonic())
         if changed:
             self._outbox.clear()
             self._registration = msgspec.structs.replace(
@@ -420,7 +423,7 @@ class Agent:
         run = self._runs.get(known.allocation)
         if run is None:
             footprint = msgspec.convert(known.note, Footprint, strict=False)
-            run = self._runs[known.allocation] = Run(known.allocation, footprint.task)
+            run = self._runs.add(Run(known.allocation, footprint.task))
             run.footprint, run.listed = footprint, None
             self._seats.claim(footprint.seat)
             self._runtime.adopt(footprint)
@@ -456,7 +459,7 @@ class Agent:
     def _leave(self) -> None:
         if not self._runs:
             # Nothing to keep: the keeper goes too.
-            for workflow in list(self._idle):
+            for workflow in self._runs.quiet(inf):
                 self._retire(workflow)
             self._hand.add(("quit", 0))
         self._hand.flush()
@@ -469,7 +472,6 @@ class Agent:
             self._runtime.close()
 
     def _retire(self, workflow: str) -> None:
-        self._idle.pop(workflow, None)
         messages, scratch = self._runtime.retire(workflow)
         self._hand.add(*messages)
         if scratch is not None:

@@ -44,6 +44,9 @@ class Printed:
         self._handed_on = False
         self._bound: dict[Stream, tuple[int, int]] = {}
         self._seen = 0
+        self._line = b""
+        """The index line that hands a sheet to this allocation; it ends at `_line_end`."""
+        self._line_end = 0
 
     def read(self, stream: Stream, offset: int, most: int) -> bytes:
         """At most `most` bytes from `offset` on."""
@@ -82,19 +85,27 @@ class Printed:
         try:
             index = os.open(self._stem + INDEX, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
+            self._unlearn()
             return
         try:
             size = os.fstat(index).st_size
-            if size < self._seen:
-                # The workflow's files were removed, and it came back.
-                self._number, self._seen = -1, 0
-                self._bound.clear()
             if self._number >= 0:
-                self._learn(os.pread(index, size - self._seen, self._seen))
-            elif size > self._seen:
+                line, end = self._line, self._line_end
+                if os.pread(index, len(line), end - len(line)) == line and size >= self._seen:
+                    self._learn(os.pread(index, size - self._seen, self._seen))
+                    return
+                self._unlearn()
+            elif size < self._seen:
+                self._unlearn()
+            if size > self._seen:
                 self._search(index, size)
         finally:
             os.close(index)
+
+    def _unlearn(self) -> None:
+        """It is another index: the files were removed, or passed on because nothing was in them."""
+        self._number, self._seen = -1, 0
+        self._bound.clear()
 
     def _search(self, index: int, size: int) -> None:
         """From the end on: most who ask, ask about what was printed last."""
@@ -108,7 +119,7 @@ class Printed:
             whole = text[: text.rfind(b"\n") + 1]
             at = self._begin(whole)
             if at >= 0:
-                self._seen = first + at
+                self._seen = self._line_end = first + at
                 self._learn(whole[at:])
             elif first == self._seen:
                 self._seen = first + len(whole)
@@ -120,9 +131,11 @@ class Printed:
         ending = b" " + self._name + b"\n"
         at = len(text)
         while (at := text.rfind(ending, 0, at)) >= 0:
-            fields = text[text.rfind(b"\n", 0, at) + 1 : at + len(ending) - 1].split(b" ", 2)
+            line = text[text.rfind(b"\n", 0, at) + 1 : at + len(ending)]
+            fields = line[:-1].split(b" ", 2)
             if len(fields) == 3 and fields[0] == b"+" and fields[2] == self._name:
                 self._number = int(fields[1])
+                self._line = line
                 return at + len(ending)
         return -1
 

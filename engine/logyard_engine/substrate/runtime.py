@@ -91,6 +91,14 @@ class Runtime:
         """What this node can do beyond starting processes."""
         return ("mounts",) if sandbox.bwrap() else ()
 
+    def lacks_folder(self, task: Task) -> bool:
+        """Whether a scratch folder has to be made for it."""
+        return self._scratch.lacks(task.workflow)
+
+    def left_nothing(self, workflow: str) -> bool:
+        """Whether the workflow has a scratch folder, which is empty."""
+        return self._scratch.empty(workflow)
+
     def prepare(self, task: Task, start: Start, seat: Seat) -> tuple[list[Message], Footprint]:
         """What the keeper has to hear to start it, and what it will hold. Raises Refusal when that
         cannot be.
@@ -160,6 +168,13 @@ class Runtime:
         """Remove the folder of one attempt."""
         if home:
             shutil.rmtree(home, ignore_errors=True)
+
+    def part(self, workflow: str) -> list[Message]:
+        """The scratch folder of this workflow, which left nothing in it, is free for the next one:
+        what the keeper has to hear.
+        """
+        self._scratch.retire(workflow)
+        return self._recipes.retire(workflow)
 
     def retire(self, workflow: str) -> tuple[list[Message], Path | None]:
         """Nothing of this workflow runs here any more: what the keeper has to hear, and its scratch

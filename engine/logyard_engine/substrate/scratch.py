@@ -29,6 +29,18 @@ class Scratch:
             self._folders[workflow] = path
         return path
 
+    def lacks(self, workflow: str) -> bool:
+        """Whether a folder has to be made for this workflow."""
+        return not self._spare and workflow not in self._folders
+
+    def empty(self, workflow: str) -> bool:
+        """Whether the workflow has one, and nothing is in it."""
+        path = self._folders.get(workflow)
+        try:
+            return path is not None and not os.listdir(path)
+        except OSError:
+            return False
+
     def adopt(self, workflow: str, path: str) -> None:
         """The workflow has this folder from an earlier agent."""
         self._folders.setdefault(workflow, path)

@@ -14,10 +14,10 @@ import signal
 import socket
 
 from logyard_engine.substrate.keeper import frames, processes
+from logyard_engine.substrate.keeper.binders import Binders
 from logyard_engine.substrate.keeper.children import NS_PER_MS, Child, Spawner
 from logyard_engine.substrate.keeper.journal import Journal
 from logyard_engine.substrate.keeper.lines import Lines
-from logyard_engine.substrate.keeper.sheets import Binders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class Keeper:
         """Serve until there is no more reason to."""
         signal.signal(signal.SIGTERM, _woken)
         signal.signal(signal.SIGINT, _woken)
+        # Somebody opens a file of which a binder just sees whether anybody has it open.
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
         # Nothing here makes cycles, and a collector's pass at every few starts would cost.
         gc.disable()
         while self._running or not self._over():

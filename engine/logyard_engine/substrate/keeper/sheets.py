@@ -11,6 +11,9 @@ The files of one workflow on one node are its binder. Their names begin with the
 
 No job holds a file in which others' output lies, so none can spoil it (a plain ``> /dev/stderr``
 empties the file). An index line is written before what it tells of is undone.
+
+A binder in which nobody printed can be passed on to another workflow by renaming its files, as
+making files is dear.
 """
 
 import fcntl
@@ -26,8 +29,8 @@ BOUND_BYTES = 1 << 16
 """A sheet that holds more is not handed on."""
 
 INDEX = ".idx"
-_IDLE_MAX = 32
-"""Binders that nobody prints into, and that are open all the same."""
+_PASSED_ON_MAX = 4
+"""Sheets of a binder that may be passed on."""
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
 _STREAMS: "tuple[Stream, Stream]" = ("out", "err")
@@ -87,6 +90,12 @@ class Sheet:
                 os.close(handle)
             self._readers.clear()
 
+    def unused(self) -> bool:
+        """Whether it is empty, and nobody can print on it any more. Closed, it is opened again."""
+        self.close()
+        self.open()
+        return all(os.fstat(one).st_size == 0 and _alone(one) for one in self.handles)
+
     def content(self, stream: "Stream") -> bytes:
         """What is printed on it, of a sheet that may be handed on."""
         reader = self._readers.get(stream)
@@ -114,12 +123,14 @@ class Binder:
     somebody has carried it to a server.
     """
 
-    __slots__ = ("_bound", "_free", "_index", "_next", "_torn", "carried", "held", "stem")
+    __slots__ = ("_bound", "_free", "_index", "_next", "_torn", "blank", "carried", "held", "stem")
 
     def __init__(self, stem: str, carried: bool) -> None:
         self.stem = stem
         self.carried = carried
         self.held = 0
+        self.blank = True
+        """Whether nobody is known to have printed here."""
         self._free: list[Sheet] = []
         self._next = -1
         self._index = -1
@@ -133,12 +144,14 @@ class Binder:
             if self._next < 0:
                 # Every sheet that an earlier keeper numbered has a line, longer than one byte.
                 self._next = os.fstat(self._index).st_size
+                self.blank = not self._next
         sheet = None
         while self._free and sheet is None:
             sheet = self._free.pop()
             if not self._cleared(sheet):
                 sheet.close()
                 sheet.full = True
+                self.blank = False
                 sheet = None
         if sheet is None:
             sheet = Sheet(self, self._next)
@@ -171,6 +184,43 @@ class Binder:
             os.close(self._index)
             self._index = -1
 
+    def pass_on(self, stem: str, carried: bool) -> bool:
+        """Become the binder of another workflow; False when this is not possible.
+
+        Then the binder is closed and as good as before. Raises OSError when the files are neither
+        the one's nor the other's: then it must not be used again.
+        """
+        self.blank = self._unused(stem)
+        if not self.blank:
+            self.close()
+            return False
+        # Without an index nobody looks for the sheets, so they may move one after the other.
+        os.ftruncate(self._index, 0)
+        os.rename(self.stem + INDEX, stem + INDEX)
+        for number, sheet in enumerate(self._free):
+            for stream in _STREAMS:
+                before = sheet_path(self.stem, sheet.number, stream)
+                os.rename(before, sheet_path(stem, number, stream))
+            # Who had the sheet before must not take it for the one that he had.
+            self._free[number] = Sheet(self, number)
+            self._free[number].handles = sheet.handles
+            sheet.holder = b""
+        self._next = len(self._free)
+        self.stem = stem
+        self.carried = carried
+        return True
+
+    def _unused(self, stem: str) -> bool:
+        if self.held or self._index < 0 or not self.blank:
+            return False
+        if not 0 < self._next == len(self._free) <= _PASSED_ON_MAX:
+            return False
+        try:
+            # What the other one printed at another time must not be covered.
+            return not os.path.exists(stem + INDEX) and all(one.unused() for one in self._free)
+        except OSError:
+            return False
+
     def _cleared(self, sheet: Sheet) -> bool:
         """Make the sheet empty by binding what it holds; False when it has to stay as it is."""
         try:
@@ -189,6 +239,7 @@ class Binder:
         return True
 
     def _bind(self, sheet: Sheet, stream: "Stream") -> None:
+        self.blank = False
         text = sheet.content(stream)
         if stream not in self._bound:
             self._bound[stream] = os.open(bound_path(self.stem, stream), _FLAGS, 0o644)
@@ -204,73 +255,18 @@ class Binder:
         self._torn = False
 
 
-class Binders:
-    """Every binder of the node that was used lately."""
-
-    __slots__ = ("_binders", "_idle")
-
-    def __init__(self) -> None:
-        self._binders: dict[str, Binder] = {}
-        self._idle: dict[str, Binder] = {}
-
-    def take(self, stem: str, name: bytes, carried: bool) -> Sheet:
-        """A sheet for a job that starts now. Raises OSError."""
-        binder = self._binders.get(stem)
-        if binder is None:
-            binder = self._binders[stem] = Binder(stem, carried)
-        self._idle.pop(stem, None)
-        try:
-            return binder.take(name)
-        finally:
-            self._rest(binder)
-
-    def give_back(self, sheet: Sheet) -> None:
-        """Its job is over: the next one of its workflow may have it."""
-        sheet.binder.give_back(sheet)
-        self._rest(sheet.binder)
-
-    def forget(self, sheet: Sheet, name: bytes) -> None:
-        """Nobody needs to know any more that this job was here."""
-        if sheet.binder.carried and not sheet.held and sheet.holder == name:
-            sheet.holder = b""
-            sheet.empty()
-
-    def retire(self, stem: str) -> None:
-        """Its workflow is quiet here. What was carried away is removed."""
-        binder = self._binders.get(stem)
-        if binder is None or binder.held:
-            return
-        self._close(binder)
-        if binder.carried:
-            # Whoever had a sheet of it has none of a later binder of this name.
-            binder.carried = False
-            folder, _, name = stem.rpartition("/")
-            for entry in os.listdir(folder):
-                if entry.startswith(name + "."):
-                    os.unlink(f"{folder}/{entry}")
-
-    def close(self) -> None:
-        """Forget all binders that are not in use."""
-        for binder in list(self._binders.values()):
-            if not binder.held:
-                self._close(binder)
-
-    def _close(self, binder: Binder) -> None:
-        binder.close()
-        self._idle.pop(binder.stem, None)
-        del self._binders[binder.stem]
-
-    def _rest(self, binder: Binder) -> None:
-        if binder.held or self._binders.get(binder.stem) is not binder:
-            return
-        self._idle[binder.stem] = binder
-        if len(self._idle) > _IDLE_MAX:
-            oldest = next(iter(self._idle))
-            self._idle.pop(oldest).close()
-
-
 def _write(handle: int, data: bytes) -> None:
     written = os.write(handle, data)
     if written < len(data):
         # The next call tells what is in the way.
         os.write(handle, data[written:])
+
+
+def _alone(handle: int) -> bool:
+    """Whether this is the only open handle of a file; a file system that cannot tell says no."""
+    try:
+        fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:
+        return False
+    return True
