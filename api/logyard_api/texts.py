@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -16,6 +17,9 @@ from logyard_workflows_dsl import upgrade as upgrade_text
 
 SHORT_CHARS = 32_768
 """Texts up to this length are read at once; longer ones in a thread: nobody waits for them."""
+
+LOADED_KEPT = 32
+"""Short texts whose workflows are kept: many workflows are started from one file."""
 
 T = TypeVar("T")
 
@@ -44,9 +48,16 @@ def text_of(definition: dict[str, Any] | None, raw: str | None) -> Text:
 async def load(text: Text) -> Loaded:
     """The workflow. Raises Failure with one detail for each problem."""
     try:
+        if len(text.source) <= SHORT_CHARS:
+            return _load_short(text.source)
         return await _read(load_text, text.source)
     except Unreadable as trouble:
         raise unreadable(trouble) from trouble
+
+
+@lru_cache(LOADED_KEPT)
+def _load_short(source: str) -> Loaded:
+    return load_text(source)
 
 
 async def upgrade(text: Text) -> Upgraded:

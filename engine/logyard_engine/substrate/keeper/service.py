@@ -29,10 +29,11 @@ _TIMERS_SLACK = 1_000
 _QUIT_GRACE_MS = 10_000
 
 # When work begins faster than this, beginnings wait for each other or for an end: most short work
-# is then told in one message, and a lone start is told at once.
+# is then told in one message, and a lone start is told at once. Where work is over in a moment, what
+# began a moment ago is waited for, so that those that run beside each other are told together.
 _BEGAN_GAP_NS = 2 * NS_PER_MS
 
-_BRISK_MS = 2
+_BRISK_MS = 5
 
 # While more waits in line here, ends gather: nobody has to answer for the next start.
 _ENDED_GAP_NS = 5 * NS_PER_MS
@@ -80,8 +81,10 @@ class Keeper:
         self._ended: list[Child] = []
         self._quitting = False
         self._idle_since = boot_ns()
-        self._began_due_ns = 0
+        self._due_ns = 0
         self._told_ns = 0
+        self._untold_ns = 0
+        self._started_ns = 0
         self._brisk = False
         self._blocked = False
         self._epoll = select.epoll()
@@ -138,7 +141,7 @@ class Keeper:
             look_ns = self._boot_ns() + self._idle_ns
             due_ns = min(due_ns or look_ns, look_ns)
         if self._began or self._ended:
-            due_ns = min(due_ns or self._began_due_ns, self._began_due_ns)
+            due_ns = min(due_ns or self._due_ns, self._due_ns)
         elif self._idle_since and not self._running:
             due_ns = min(due_ns, self._idle_since + self._idle_ns)
         # epoll rounds up to milliseconds, so this never wakes a little too early in a circle.
@@ -279,9 +282,7 @@ class Keeper:
         self._running += 1
         self._leaders[child.pidfd] = child
         self._epoll.register(child.pidfd, select.EPOLLIN)
-        if self._brisk and not self._began:
-            # Work that is over in a moment is told at once as begun and ended.
-            self._began_due_ns = max(self._began_due_ns, child.started_ns + _BEGAN_GAP_NS)
+        self._started_ns = self._boot_ns()
         self._began.append((allocation, at_ms))
         if limit_ms:
             self._at(child.started_ns + limit_ms * NS_PER_MS, allocation, "limit")
@@ -404,22 +405,31 @@ class Keeper:
                     self._binders.forget(child.sheet, allocation.partition("/")[2].encode())
 
     def _tell(self, now_ns: int) -> None:
-        messages: list[tuple[Any, ...]] = []
-        if self._ended:
-            if self._lines and now_ns < self._told_ns + _ENDED_GAP_NS:
-                # There is more to do without asking.
-                self._began_due_ns = self._told_ns + _ENDED_GAP_NS
-                return
-            self._told_ns = now_ns
-            messages.append(("ended", [(child.allocation, child.end) for child in self._ended]))
-        elif now_ns < self._began_due_ns:
+        self._untold_ns = self._untold_ns or now_ns
+        self._due_ns = self._patience_ns()
+        if now_ns < self._due_ns:
             return
+        messages: list[tuple[Any, ...]] = []
         if self._began:
-            messages.insert(0, ("began", self._began))
+            messages.append(("began", self._began))
             self._began = []
-        self._ended = []
-        self._began_due_ns = now_ns + _BEGAN_GAP_NS
+        if self._ended:
+            messages.append(("ended", [(child.allocation, child.end) for child in self._ended]))
+            self._ended = []
+        self._told_ns = now_ns
+        self._untold_ns = 0
         self._send(messages)
+
+    def _patience_ns(self) -> int:
+        """Until when more may gather."""
+        if self._ended:
+            # While more waits in line here nobody has to answer for the next start.
+            return self._told_ns + _ENDED_GAP_NS if self._lines else 0
+        due_ns = self._told_ns + _BEGAN_GAP_NS
+        if self._brisk:
+            # Work that is over in a moment is told at once as begun and ended.
+            due_ns = max(due_ns, min(self._started_ns, self._untold_ns) + _BEGAN_GAP_NS)
+        return due_ns
 
     def _send(self, messages: "list[tuple[Any, ...]]") -> None:
         if self._agent is not None:
