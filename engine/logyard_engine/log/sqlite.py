@@ -7,7 +7,12 @@ from itertools import chain, repeat
 from pathlib import Path
 from urllib.parse import quote
 
-from eventsourcing.persistence import InterfaceError, OperationalError, PersistenceError
+from eventsourcing.persistence import (
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    PersistenceError,
+)
 from eventsourcing.sqlite import (
     SQLITE3_DEFAULT_LOCK_TIMEOUT,
     SQLiteAggregateRecorder,
@@ -84,8 +89,10 @@ class SQLiteRecorder(SQLiteAggregateRecorder):
     def __init__(self, path: Path, mode: str = WRITING) -> None:
         super().__init__(Datastore(path, mode), events_table_name=TABLE)
         row = "(?,?,?,?)"
-        self._insert_one = f"INSERT INTO {TABLE} VALUES {row}"
-        self._insert_many = f"INSERT INTO {TABLE} VALUES {','.join([row] * ROWS_AT_ONCE)}"
+        self._inserts = [
+            f"INSERT INTO {TABLE} VALUES {','.join([row] * count)}"
+            for count in range(1, ROWS_AT_ONCE + 1)
+        ]
 
     def construct_create_table_statements(self) -> list[str]:
         return [
@@ -107,12 +114,24 @@ class SQLiteRecorder(SQLiteAggregateRecorder):
                 zip(repeat(cluster, count), range(first, first + count), tags, states, strict=True)
             )
         )
-        whole = count - count % ROWS_AT_ONCE
+        if count <= ROWS_AT_ONCE:
+            self._insert_few(count, values)
+            return
         with self.datastore.transaction(commit=True) as cursor:
-            for start in range(0, 4 * whole, 4 * ROWS_AT_ONCE):
-                cursor.execute(self._insert_many, values[start : start + 4 * ROWS_AT_ONCE])
-            for start in range(4 * whole, 4 * count, 4):
-                cursor.execute(self._insert_one, values[start : start + 4])
+            for start in range(0, count, ROWS_AT_ONCE):
+                rows = min(ROWS_AT_ONCE, count - start)
+                cursor.execute(self._inserts[rows - 1], values[4 * start : 4 * (start + rows)])
+
+    def _insert_few(self, count: int, values: list[object]) -> None:
+        # One statement is a transaction by itself; each further one would let other threads of
+        # this process get in between.
+        with self.datastore.get_connection(commit=True) as connection:
+            try:
+                connection.cursor().execute(self._inserts[count - 1], values)
+            except sqlite3.IntegrityError as conflict:
+                raise IntegrityError(conflict) from conflict
+            except sqlite3.Error as trouble:
+                raise OperationalError(trouble) from trouble
 
     def select_states(
         self, cluster: str, after: int, upto: int, limit: int

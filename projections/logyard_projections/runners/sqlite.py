@@ -1,8 +1,9 @@
 """Rows in an SQLite file of their own. The file is disposable: the log makes it anew."""
 
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -31,6 +32,11 @@ _PRAGMAS = (
     "PRAGMA busy_timeout=10000",
 )
 _READERS_KEPT = 8
+_ROWS_AT_ONCE = (32, 8, 2, 1)
+"""Rows that one statement writes. Between two statements other threads may take the interpreter
+away; a few sizes let each be prepared once.
+"""
+_STATEMENTS_KEPT = 256
 
 
 class SqliteRunner(Runner):
@@ -49,7 +55,9 @@ class SqliteRunner(Runner):
             for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
                 path.with_name(name).unlink(missing_ok=True)
             self._writer = self._open()
-        self._puts = {table: _put(table) for table in self.tables}
+        self._puts = {
+            table: {count: _put(table, count) for count in _ROWS_AT_ONCE} for table in self.tables
+        }
         self._deletes = {
             table: f"DELETE FROM {_DIALECT.name(table)} WHERE key = ?" for table in self.tables
         }
@@ -79,7 +87,12 @@ class SqliteRunner(Runner):
             self._writer.close()
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_STATEMENTS_KEPT,
+        )
         try:
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
@@ -155,8 +168,9 @@ class SqliteRunner(Runner):
             for table, changed in rows.changes():
                 encode, values = table.encode, table.values
                 puts = [(k, *values(row), encode(row)) for k, row in changed if row is not None]
-                if puts:
-                    writer.executemany(self._puts[table], puts)
+                for start, count in _chunks(len(puts)):
+                    some = chain.from_iterable(puts[start : start + count])
+                    writer.execute(self._puts[table][count], tuple(some))
                 if len(puts) < len(changed):
                     gone = [(key,) for key, row in changed if row is None]
                     writer.executemany(self._deletes[table], gone)
@@ -184,9 +198,19 @@ class SqliteRunner(Runner):
         connection.close()
 
 
-def _put(table: Table[Any]) -> str:
+def _put(table: Table[Any], count: int) -> str:
     marks = ", ".join("?" for _ in range(len(table.columns) + 2))
-    return f"INSERT OR REPLACE INTO {_DIALECT.name(table)} VALUES ({marks})"
+    rows = ", ".join(f"({marks})" for _ in range(count))
+    return f"INSERT OR REPLACE INTO {_DIALECT.name(table)} VALUES {rows}"
+
+
+def _chunks(count: int) -> Iterator[tuple[int, int]]:
+    """Where statements start, and how many rows each writes."""
+    start = 0
+    for size in _ROWS_AT_ONCE:
+        while count - start >= size:
+            yield start, size
+            start += size
 
 
 def _mark(found: tuple[bytes] | None) -> Mark:

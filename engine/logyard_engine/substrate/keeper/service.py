@@ -29,8 +29,7 @@ _TIMERS_SLACK = 1_000
 _QUIT_GRACE_MS = 10_000
 
 # When work begins faster than this, beginnings wait for each other or for an end: most short work
-# is then told in one message, and a lone start is told at once. Where work is over in a moment, what
-# began a moment ago is waited for, so that those that run beside each other are told together.
+# is then told in one message, and a lone start is told at once.
 _BEGAN_GAP_NS = 2 * NS_PER_MS
 
 _BRISK_MS = 5
