@@ -67,6 +67,7 @@ class Ear:
 
     def __init__(self) -> None:
         self._words: deque[Word] = deque()
+        self._rung = False
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def fileno(self) -> int:
@@ -75,7 +76,9 @@ class Ear:
     def say(self, word: Word) -> None:
         """Add a word, from any thread."""
         self._words.append(word)
-        os.eventfd_write(self._event, 1)
+        if not self._rung:
+            self._rung = True
+            os.eventfd_write(self._event, 1)
 
     def words(self) -> list[Word]:
         """Everything said so far."""
@@ -83,6 +86,8 @@ class Ear:
             os.eventfd_read(self._event)
         except BlockingIOError:
             return []
+        # Before the words are taken: whoever adds one from now on must ring again.
+        self._rung = False
         said: list[Word] = []
         while self._words:
             said.append(self._words.popleft())
