@@ -18,6 +18,7 @@ from logyard_api.app import application
 from logyard_api.logging_setup import set_up
 from logyard_api.settings import Settings
 from logyard_api.wiring import Parts, Unstartable, build
+from logyard_api.writing import Protocol
 from logyard_engine.log.lock import FolderHeld
 from logyard_engine.log.log import LogTrouble
 
@@ -125,13 +126,14 @@ def _http(app: ASGIApp) -> _Server:
     return _Server(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=Protocol,
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             date_header=False,
+            proxy_headers=False,
             backlog=BACKLOG,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=CLOSE_S,

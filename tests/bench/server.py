@@ -22,7 +22,7 @@ from tests.bench.floors import spawns_per_second
 from tests.services.server import YardServer, until
 
 RANKS = 5_000
-SUBMITTERS = 16
+SUBMITTERS = 8
 # A client as lean as it can be: it shares the machine with what is measured.
 _POST = b"POST /v4/workflows HTTP/1.1\r\nHost: %b\r\nContent-Length: %d\r\n\r\n%b"
 ONE = "version: v4\njobs:\n  a:\n    command: ['true']\n"

@@ -279,8 +279,9 @@ class Agent:
     def _spare_folder(self) -> None:
         """Hand on the empty folder of a quiet workflow, which costs less than making another."""
         for quiet in self._runs.lately_quiet():
-            if self._runtime.left_nothing(quiet):
-                self._hand.add(*self._runtime.part(quiet))
+            messages = self._runtime.spare(quiet)
+            if messages is not None:
+                self._hand.add(*messages)
                 return
 
     def _stop(self, stop: Stop) -> None:

@@ -1,6 +1,6 @@
 """What the ranks of one task have in common on this node, and what of it the keeper knows."""
 
-import os
+import sys
 from pathlib import Path
 
 from logyard_domain.work import Task
@@ -9,6 +9,8 @@ from logyard_engine.substrate.keeping import Message
 
 KNOWN_MAX = 512
 """Tasks that the keeper is let know at once."""
+
+_CODEC, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
 Command = tuple[str, tuple[str, ...], str]
 """Executable, arguments, and the folder that the keeper starts it in."""
@@ -90,4 +92,6 @@ class Recipes:
 
 def encoded(env: dict[str, str]) -> dict[bytes, bytes]:
     """An environment as the kernel takes it."""
-    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+    return {
+        name.encode(_CODEC, _ERRORS): value.encode(_CODEC, _ERRORS) for name, value in env.items()
+    }

@@ -95,10 +95,6 @@ class Runtime:
         """Whether a scratch folder has to be made for it."""
         return self._scratch.lacks(task.workflow)
 
-    def left_nothing(self, workflow: str) -> bool:
-        """Whether the workflow has a scratch folder, which is empty."""
-        return self._scratch.empty(workflow)
-
     def prepare(self, task: Task, start: Start, seat: Seat) -> tuple[list[Message], Footprint]:
         """What the keeper has to hear to start it, and what it will hold. Raises Refusal when that
         cannot be.
@@ -169,12 +165,11 @@ class Runtime:
         if home:
             shutil.rmtree(home, ignore_errors=True)
 
-    def part(self, workflow: str) -> list[Message]:
-        """The scratch folder of this workflow, which left nothing in it, is free for the next one:
-        what the keeper has to hear.
+    def spare(self, workflow: str) -> list[Message] | None:
+        """Free the scratch folder of this workflow, of which nothing runs, for the next one: what
+        the keeper has to hear, or None where there is no empty folder.
         """
-        self._scratch.retire(workflow)
-        return self._recipes.retire(workflow)
+        return self._recipes.retire(workflow) if self._scratch.spare(workflow) else None
 
     def retire(self, workflow: str) -> tuple[list[Message], Path | None]:
         """Nothing of this workflow runs here any more: what the keeper has to hear, and its scratch
@@ -218,7 +213,9 @@ class Runtime:
         stem = binder_stem(self._logs, task.workflow, self._node)
         recipe = Recipe(task, env, stem)
         try:
-            os.makedirs(os.path.dirname(stem), exist_ok=True)
+            folder = os.path.dirname(stem)
+            if not os.path.isdir(folder):
+                os.makedirs(folder, exist_ok=True)
             if not recipe.private:
                 recipe.scratch = env["TMPDIR"] = self._scratch.folder(task.workflow)
             recipe.binds = self._mounts(task)

@@ -33,13 +33,18 @@ class Scratch:
         """Whether a folder has to be made for this workflow."""
         return not self._spare and workflow not in self._folders
 
-    def empty(self, workflow: str) -> bool:
-        """Whether the workflow has one, and nothing is in it."""
+    def spare(self, workflow: str) -> bool:
+        """Keep the workflow's folder for the next one, if it has one that is empty."""
         path = self._folders.get(workflow)
         try:
-            return path is not None and not os.listdir(path)
+            if path is None or os.listdir(path):
+                return False
+            os.chmod(path, 0o700)
         except OSError:
             return False
+        del self._folders[workflow]
+        self._spare.append(path)
+        return True
 
     def adopt(self, workflow: str, path: str) -> None:
         """The workflow has this folder from an earlier agent."""
@@ -47,14 +52,12 @@ class Scratch:
 
     def retire(self, workflow: str) -> Path | None:
         """The workflow is quiet: what has to be removed."""
+        if len(self._spare) < _SPARE_MAX and self.spare(workflow):
+            return None
         path = self._folders.pop(workflow, None)
         if path is None:
             return None
         try:
-            if not os.listdir(path) and len(self._spare) < _SPARE_MAX:
-                os.chmod(path, 0o700)
-                self._spare.append(path)
-                return None
             aside = self._aside / f"scratch~{os.path.basename(path)}"
             os.rename(path, aside)
         except OSError:

@@ -70,8 +70,7 @@ class Child:
             return
 
     def reap(self, now_ns: int) -> None:
-        """The leader is over: end the rest of its group, collect its exit, close its handle."""
-        self.signal_group(signal.SIGKILL)
+        """The leader is over, and the rest of its group: collect its exit, close its handle."""
         _, status, usage = os.wait4(self.pid, 0)
         os.close(self.pidfd)
         code = os.waitstatus_to_exitcode(status)

@@ -386,14 +386,16 @@ class Keeper:
         if child.members:
             for fd in [fd for fd, owner in self._members.items() if owner is child]:
                 self._drop_member(fd)
-        child.reap(now_ns)
+        child.signal_group(signal.SIGKILL)
         if child.sheet is not None:
             self._binders.give_back(child.sheet)
+        # What it held is free by now: the rest is done while the next one runs.
+        self._start_line(self._lines.following(child.allocation))
+        child.reap(now_ns)
         self._running -= 1
         self._ended.append(child)
         self._journal.ended(child.allocation)
         self._brisk = child.end is not None and child.end[4] <= _BRISK_MS
-        self._start_line(self._lines.following(child.allocation))
 
     def _forget(self, allocations: list[str]) -> None:
         for allocation in allocations:

@@ -94,7 +94,7 @@ class Sheet:
         """Whether it is empty, and nobody can print on it any more. Closed, it is opened again."""
         self.close()
         self.open()
-        return all(os.fstat(one).st_size == 0 and _alone(one) for one in self.handles)
+        return all(os.lseek(one, 0, os.SEEK_END) == 0 and _alone(one) for one in self.handles)
 
     def content(self, stream: "Stream") -> bytes:
         """What is printed on it, of a sheet that may be handed on."""
@@ -225,12 +225,16 @@ class Binder:
         """Make the sheet empty by binding what it holds; False when it has to stay as it is."""
         try:
             sheet.open()
-            sizes = [os.fstat(handle).st_size for handle in sheet.handles]
+            out, err = sheet.handles
+            # The job before may have changed the flags, which all who had it share.
+            fcntl.fcntl(out, fcntl.F_SETFL, os.O_APPEND)
+            fcntl.fcntl(err, fcntl.F_SETFL, os.O_APPEND)
+            sizes = os.lseek(out, 0, os.SEEK_END), os.lseek(err, 0, os.SEEK_END)
+            if sizes == (0, 0):
+                return True
             if max(sizes) > BOUND_BYTES:
                 return False
             for stream, handle, size in zip(_STREAMS, sheet.handles, sizes, strict=True):
-                # The job before may have changed the flags, which all who had it share.
-                fcntl.fcntl(handle, fcntl.F_SETFL, os.O_APPEND)
                 if size:
                     self._bind(sheet, stream)
                     os.ftruncate(handle, 0)
