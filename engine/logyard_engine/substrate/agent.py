@@ -90,7 +90,7 @@ class Agent:
 
     def start(self) -> None:
         """Find or start the keeper, then work in a thread. Raises `keeping.KeeperError`."""
-        self._epoll.register(self._ear.fileno(), select.EPOLLIN)
+        self._epoll.register(self._ear.fileno(), select.EPOLLIN | select.EPOLLET)
         self._attach()
         self._thread.start()
 
@@ -175,6 +175,7 @@ class Agent:
         self._beat_at = now + self._heartbeat_s
         self._link.heartbeat(self._registration.node)
         self._hand.flush()
+        self._runtime.look_again()
         for workflow in self._runs.quiet(now - _IDLE_WORKFLOW_S):
             self._retire(workflow)
 

@@ -61,8 +61,8 @@ Word = Opened | Closed | Orders | Acknowledged | Over | Removed | Leave
 
 
 class Ear:
-    """A queue with a file handle that is readable while something is in it. Also the link's
-    `Inbox`.
+    """A queue with a file handle to be watched for edges (``EPOLLET``): one comes after something
+    was added that `words` has not given yet. Also the link's `Inbox`.
     """
 
     def __init__(self) -> None:
@@ -82,11 +82,8 @@ class Ear:
 
     def words(self) -> list[Word]:
         """Everything said so far."""
-        try:
-            os.eventfd_read(self._event)
-        except BlockingIOError:
-            return []
-        # Before the words are taken: whoever adds one from now on must ring again.
+        # Before the words are taken: whoever adds one from now on must ring again. What was rung is
+        # not read, since each call of the system lets other threads take the interpreter away.
         self._rung = False
         said: list[Word] = []
         while self._words:

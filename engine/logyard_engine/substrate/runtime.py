@@ -78,6 +78,8 @@ class Runtime:
         self._limits = limits
         self._base = base_environment()
         self._recipes = Recipes(carried)
+        self._found: dict[tuple[str, str], str] = {}
+        """By name and PATH: where a command was found lately."""
         self._attempts.mkdir(parents=True, exist_ok=True)
         self._scratch = Scratch(folder / "scratch", self._attempts)
 
@@ -90,6 +92,10 @@ class Runtime:
     def features(self) -> tuple[str, ...]:
         """What this node can do beyond starting processes."""
         return ("mounts",) if sandbox.bwrap() else ()
+
+    def look_again(self) -> None:
+        """Forget where commands were found: others may have come. To be called now and then."""
+        self._found.clear()
 
     def lacks_folder(self, task: Task) -> bool:
         """Whether a scratch folder has to be made for it."""
@@ -213,9 +219,6 @@ class Runtime:
         stem = binder_stem(self._logs, task.workflow, self._node)
         recipe = Recipe(task, env, stem)
         try:
-            folder = os.path.dirname(stem)
-            if not os.path.isdir(folder):
-                os.makedirs(folder, exist_ok=True)
             if not recipe.private:
                 recipe.scratch = env["TMPDIR"] = self._scratch.folder(task.workflow)
             recipe.binds = self._mounts(task)
@@ -249,7 +252,7 @@ class Runtime:
                 raise Refusal(_no_folder(cwd))
             if recipe.command is not None:
                 return recipe.command
-            command = (*_plain(recipe.task, {**recipe.env, **own}, cwd, str), cwd)
+            command = (*self._plain(recipe.task, {**recipe.env, **own}, cwd), cwd)
             if not recipe.varies:
                 recipe.command = command
             return command
@@ -261,6 +264,17 @@ class Runtime:
             return self._private(recipe, own, home, work)
         except OSError as error:
             raise Refusal(f"the job's folder cannot be prepared: {error}") from error
+
+    def _plain(self, task: Task, env: dict[str, str], cwd: str) -> tuple[str, tuple[str, ...]]:
+        """A command of the host. One that went meanwhile is missed by the keeper."""
+        name, path = task.argv[0] if task.argv else "", env.get("PATH", "")
+        if "/" in name or "$" in name or not _absolute(path):
+            return _plain(task, env, cwd, str)
+        found = self._found.get((name, path))
+        if found is None:
+            found, _ = _plain(task, env, cwd, str)
+            self._found[name, path] = found
+        return found, tuple(expanded(argument, env) for argument in task.argv)
 
     def _private(self, recipe: Recipe, own_env: dict[str, str], home: str, work: str) -> Command:
         task, binds = recipe.task, dict(recipe.binds)
@@ -335,6 +349,10 @@ def _plain(
     if not argv or not argv[0]:
         raise Refusal("there is no command to run")
     return commandline.executable(argv[0], env, cwd, on_host), argv
+
+
+def _absolute(path: str) -> bool:
+    return all(folder.startswith("/") for folder in path.split(":"))
 
 
 def _container_path(path: str, what: str) -> str:

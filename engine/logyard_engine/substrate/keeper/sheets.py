@@ -140,7 +140,11 @@ class Binder:
     def take(self, name: bytes) -> Sheet:
         """A sheet for this job. Raises OSError."""
         if self._index < 0:
-            self._index = os.open(self.stem + INDEX, _FLAGS, 0o644)
+            try:
+                self._index = os.open(self.stem + INDEX, _FLAGS, 0o644)
+            except FileNotFoundError:
+                _make_folder(self.stem)
+                self._index = os.open(self.stem + INDEX, _FLAGS, 0o644)
             if self._next < 0:
                 # Every sheet that an earlier keeper numbered has a line, longer than one byte.
                 self._next = os.fstat(self._index).st_size
@@ -196,7 +200,11 @@ class Binder:
             return False
         # Without an index nobody looks for the sheets, so they may move one after the other.
         os.ftruncate(self._index, 0)
-        os.rename(self.stem + INDEX, stem + INDEX)
+        try:
+            os.rename(self.stem + INDEX, stem + INDEX)
+        except FileNotFoundError:
+            _make_folder(stem)
+            os.rename(self.stem + INDEX, stem + INDEX)
         for number, sheet in enumerate(self._free):
             for stream in _STREAMS:
                 before = sheet_path(self.stem, sheet.number, stream)
@@ -257,6 +265,10 @@ class Binder:
         self._torn = True
         _write(self._index, text)
         self._torn = False
+
+
+def _make_folder(stem: str) -> None:
+    os.makedirs(os.path.dirname(stem), exist_ok=True)
 
 
 def _write(handle: int, data: bytes) -> None:
