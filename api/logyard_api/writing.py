@@ -11,6 +11,9 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+GATHERED_BYTES = 32 * 1024
+"""More is written at once, so that a reader who is slower is noticed."""
+
 
 class Protocol(HttpToolsProtocol):
     """HTTP/1.1 by httptools, with gathered writes."""
@@ -29,14 +32,18 @@ class Gathered(Transport):
         self._transport = transport
         self._soon: Callable[[Callable[[], None]], object] = loop.call_soon
         self._pieces: list[bytes | bytearray | memoryview] = []
+        self._size = 0
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self._pieces:
             self._soon(self._flush)
         self._pieces.append(data)
+        self._size += len(data)
+        if self._size >= GATHERED_BYTES:
+            self._flush()
 
     def _flush(self) -> None:
-        pieces, self._pieces = self._pieces, []
+        pieces, self._pieces, self._size = self._pieces, [], 0
         if pieces and not self._transport.is_closing():
             self._transport.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
@@ -45,7 +52,7 @@ class Gathered(Transport):
         self._transport.close()
 
     def abort(self) -> None:
-        self._pieces.clear()
+        self._pieces, self._size = [], 0
         self._transport.abort()
 
     def write_eof(self) -> None:
@@ -80,7 +87,7 @@ class Gathered(Transport):
         self._transport.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
-        return self._transport.get_write_buffer_size() + sum(map(len, self._pieces))
+        return self._transport.get_write_buffer_size() + self._size
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
         return self._transport.get_write_buffer_limits()

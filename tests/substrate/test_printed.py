@@ -203,3 +203,11 @@ def test_what_an_acknowledged_end_undoes_is_its_own(tmp_path: Path, stem: str) -
     binders.forget(second, b"s/0#1")
     binders.retire(stem + "2")
     assert not list(Path(stem).parent.iterdir())
+
+
+def test_a_folder_that_is_missing_is_made(tmp_path: Path) -> None:
+    binders = Binders()
+    for number in range(2):
+        stem = binder_stem(tmp_path / "logs", f"wf-{number}", "n.1")
+        binders.give_back(binders.take(stem, b"s/0#1", False))
+        assert Path(stem + ".idx").read_bytes() == b"+ 0 s/0#1\n"
