@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 _LENGTH_BYTES = 4
 _MARSHAL_VERSION = 4
@@ -38,7 +38,7 @@ def task(
     grace_ms: int,
 ) -> "tuple[Any, ...]":
     """The message that says what the starts of a task share. They print into the binder `stem`
-    (see `sheets`). `limit_ms` 0 means no limit.
+    (see `sheets`), whose folder the keeper makes. `limit_ms` 0 means no limit.
     """
     return ("task", key, stem, carried, executable, argv, env, cwd, limit_ms, grace_ms)
 
