@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from logyard_api.asof import ASKED
 from logyard_api.bodies import BODY_BYTES_MAX, Answer, Body, Count, Query, Reader, read, respond
 from logyard_api.errors import Code, Failure
 
@@ -27,9 +28,12 @@ class ViewQuery(Body, frozen=True):
     """Query of everything that is answered from a view.
 
     after: wait until the view has seen this position of the log, for at most 10 s
+    at: answer as of an earlier moment: a position of the log, a time (ISO 8601), or how long ago
+        (15m)
     """
 
     after: Count | None = None
+    at: str = ""
 
 
 class Operation:
@@ -108,8 +112,11 @@ class Operation:
         if self._query is not None:
             query = self._query.read(request)
             arguments["query"] = query
-            if isinstance(query, ViewQuery) and query.after:
-                await yard.seen(query.after)
+            if isinstance(query, ViewQuery):
+                if query.after:
+                    await yard.seen(query.after)
+                if query.at:
+                    ASKED.set(await yard.moment(query.at))
         if self._body is not None:
             arguments["body"] = self._body.read(await read(request, self.most))
         return arguments

@@ -7,6 +7,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TypeVar
 
+from logyard_api.past import Past
 from logyard_domain.codec import chain_of
 from logyard_domain.records import Record
 from logyard_engine.log.log import LogReader
@@ -29,10 +30,14 @@ class Views:
     """Rows made from the log, kept up to date.
 
     `remote` tells that rows are asked for over a network: then a thread asks, not the event loop.
+    `past` gets copies of the rows from time to time.
     """
 
-    def __init__(self, runner: Runner, log: LogReader, remote: bool) -> None:
+    def __init__(
+        self, runner: Runner, log: LogReader, remote: bool, past: Past | None = None
+    ) -> None:
         self._runner = runner
+        self._past = past
         self._log = log
         self._remote = remote
         self._queue: SimpleQueue[Sequence[Record] | None] = SimpleQueue()
@@ -113,12 +118,25 @@ class Views:
                 break
             batch.extend(more)
         self._queued -= len(batch)
+        before = self._runner.position
         if batch[0].position > self._runner.position + 1:
             self._runner.apply(self._missing())
         else:
             self._runner.apply(batch)
         self._tell()
+        self._copy(before)
         return True
+
+    def _copy(self, before: int) -> None:
+        """Keep a copy of the rows from time to time: questions about the past start from it."""
+        if self._past is None:
+            return
+        path = self._past.wants_copy(before, self._runner.position)
+        if path is not None:
+            try:
+                self._runner.copy(path)
+            except OSError as trouble:
+                _log.warning("no copy of the views was kept: %s", trouble)
 
     def _tell(self) -> None:
         if self._waiting and not self._woken and self._loop is not None and not self._stopping:

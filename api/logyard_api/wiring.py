@@ -11,16 +11,18 @@ from typing import cast
 import msgspec
 
 from logyard_api.datafolder import DataFolder
+from logyard_api.decisions import changed
 from logyard_api.gauges import MeasuredLog, measure
 from logyard_api.metrics import Metrics
+from logyard_api.past import Past
 from logyard_api.release import VERSION
+from logyard_api.scheduling import Scheduling
 from logyard_api.settings import Settings
 from logyard_api.snapshotting import Snapshotter
 from logyard_api.tail import Tail
 from logyard_api.views import Views
 from logyard_api.yard import OUTPUT, RESULTS, Yard
-from logyard_domain.commands import Refused, RegisterNode, Report, SetConfig
-from logyard_domain.configuration import Value
+from logyard_domain.commands import Refused, RegisterNode, Report
 from logyard_domain.world import World
 from logyard_engine.clock import SystemClock
 from logyard_engine.dispatch import Dispatch
@@ -28,6 +30,7 @@ from logyard_engine.log.log import Log
 from logyard_engine.log.opening import open_log
 from logyard_engine.loop import Loop
 from logyard_engine.recovery import recover, save
+from logyard_engine.scheduler.memory import Memory
 from logyard_engine.snapshots import Snapshots
 from logyard_engine.substrate.inventory import Inventory, take_inventory
 from logyard_engine.substrate.keeping import KeeperError
@@ -58,14 +61,16 @@ class Parts:
         self.clock = SystemClock()
         self.snapshots = Snapshots(folder.path / "snapshots")
         self.log: Log = MeasuredLog(open_log(_log_place(settings), settings.cluster), self.metrics)
-        self.engine = Engine(self._recovered(), self.log)
+        self.memory = Memory()
+        self.engine = Engine(self._recovered(), self.log, self.memory)
         self.dispatch = Dispatch(self.clock)
         self.loop = Loop(self.engine, self.clock, self.dispatch, VERSION)
         self.dispatch.call = self.loop.call
         self.snapshotter = Snapshotter(self.loop, self.log, self.snapshots)
         self.tail = Tail(self.log.read, self.log.position)
         remote = settings.projections.startswith(POSTGRES)
-        self.views = Views(_runner(settings, folder), self.log, remote)
+        self.past = Past(folder.path / "past", self.log, PROJECTIONS)
+        self.views = Views(_runner(settings, folder), self.log, remote, self.past)
         self.nodes = [self._node(number) for number in range(1, settings.nodes + 1)]
 
     def _recovered(self) -> World:
@@ -114,6 +119,10 @@ class Parts:
         self.loop.subscribe(self.tail.feed)
         self.loop.subscribe(self.snapshotter.count)
         measure(self.metrics, self.loop, self.views)
+        scheduling = Scheduling(
+            self.metrics, self.engine.world, self.memory.misses, lambda: int(self.clock.now())
+        )
+        self.loop.observe(scheduling.turned)
         self.loop.start()
         self._configure()
         try:
@@ -126,9 +135,10 @@ class Parts:
         wanted = self.settings.decisions
         if not wanted:
             return
-        values: dict[str, Value] = self.engine.world.config | wanted
+        world = self.engine.world
         try:
-            self.loop.offer(SetConfig(values=values), "server", "decisions").result()
+            command = changed(world.config, world.formulas, wanted)
+            self.loop.offer(command, "server", "decisions").result()
         except Refused as refusal:
             raise Unstartable(f"decisions: {refusal.message}") from refusal
 
@@ -144,6 +154,7 @@ class Parts:
             tail=self.tail,
             read=self.log.read,
             views=self.views,
+            past=self.past,
             metrics=self.metrics,
             clock=self.clock,
         )
@@ -159,6 +170,7 @@ class Parts:
         self.loop.stop()
         self.snapshotter.close()
         self.views.stop()
+        self.past.close()
         clean = clean and self.loop.failure is None
         if clean:
             self._snapshot()

@@ -6,9 +6,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
+from logyard_api.asof import ASKED, Moment, instant_of
 from logyard_api.bodies import Answer
 from logyard_api.errors import REFUSAL_CODES, Code, Failure, invalid, missing, unavailable
 from logyard_api.metrics import Metrics
+from logyard_api.past import Past
 from logyard_api.tail import Read, Tail
 from logyard_api.views import Views
 from logyard_domain.commands import AnyCommand, Refused
@@ -20,6 +22,8 @@ from logyard_engine.turn import Receipt
 from logyard_projections.view import View
 from logyard_projections.workflows import ENDED, WORKFLOWS
 
+PEEK_S = 5.0
+"""How long a question waits for the writer to come to it."""
 SEEN_S = 10.0
 """How long a reader waits for a view to see a position."""
 
@@ -46,6 +50,7 @@ class Yard:
         tail: Tail,
         read: Read,
         views: Views,
+        past: Past,
         metrics: Metrics,
         clock: Clock,
     ) -> None:
@@ -58,8 +63,11 @@ class Yard:
         self.tail = tail
         self.read = read
         self.views = views
+        self.past = past
         self.metrics = metrics
         self.clock = clock
+        self.configuring = asyncio.Lock()
+        """Held by who changes the configuration: a change is made from what is in force."""
         self.order_streams: dict[str, Callable[[], None]] = {}
         """By node: how to end its open stream of orders."""
 
@@ -77,8 +85,20 @@ class Yard:
             raise unavailable(str(trouble)) from trouble
 
     def now(self) -> int:
-        """The instant, in milliseconds since the epoch."""
-        return int(self.clock.now())
+        """The instant, in milliseconds since the epoch, that the request at hand is about."""
+        asked = ASKED.get()
+        return int(self.clock.now()) if asked is None else asked[1]
+
+    async def moment(self, text: str) -> Moment:
+        """The earlier moment that a text names (see `asof`). Raises Failure where there is none."""
+        if text.isdecimal():
+            position = int(text)
+            if position > self.past.end:
+                raise invalid(f"at: {position} is not written yet; the log ends at {self.past.end}")
+            at = await asyncio.to_thread(self.past.instant, position)
+            return position, at
+        at = instant_of(text, int(self.clock.now()))
+        return await asyncio.to_thread(self.past.position_at, at), at
 
     async def look(self, question: Callable[[View], T]) -> Answer[T]:
         """What `question` finds in the views, with their position.
@@ -89,7 +109,10 @@ class Yard:
         def both(view: View) -> Answer[T]:
             return Answer(question(view), view.mark.position)
 
+        asked = ASKED.get()
         try:
+            if asked is not None:
+                return await asyncio.to_thread(self.past.look, asked[0], both)
             return await self.views.ask(both)
         except ValueError as trouble:
             raise invalid(str(trouble)) from trouble
@@ -101,7 +124,7 @@ class Yard:
         was just told of a workflow may ask for it.
         """
         answer = await self.look(question)
-        end = self.loop.position
+        end = self.loop.position if ASKED.get() is None else 0
         if answer.value is None and answer.position < end:
             await self.views.reach(end, SEEN_S)
             answer = await self.look(question)
@@ -109,16 +132,36 @@ class Yard:
             raise missing(absent)
         return Answer(answer.value, answer.position)
 
-    async def counts_on(self, node: str) -> bool:
-        """Whether the node is registered, and not taken for lost."""
-        answer: Future[bool] = Future()
+    async def peek(self, question: Callable[[World], T]) -> T:
+        """What `question` finds in the world between two turns, in the writer's thread.
+
+        It must be quick, change nothing, and hand out nothing that the writer changes. Raises
+        Failure where the writer does not come to it.
+        """
+        answer: Future[T] = Future()
 
         def look(world: World) -> None:
-            found = world.nodes.get(node)
-            answer.set_result(found is not None and found.status != "lost")
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(question(world))
+                except Exception as trouble:
+                    answer.set_exception(trouble)
 
         self.loop.call(look)
-        return await settled(answer)
+        try:
+            async with asyncio.timeout(PEEK_S):
+                return await settled(answer)
+        except TimeoutError:
+            raise unavailable("the writer is busy, or has stopped; try again") from None
+
+    async def counts_on(self, node: str) -> bool:
+        """Whether the node is registered, and not taken for lost."""
+
+        def look(world: World) -> bool:
+            found = world.nodes.get(node)
+            return found is not None and found.status != "lost"
+
+        return await self.peek(look)
 
     def end_streams(self) -> None:
         """End every endless answer: the server stops."""

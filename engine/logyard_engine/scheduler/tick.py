@@ -99,14 +99,16 @@ class _Pass:
             yield self._placed(stage, seats, "direct")
             self.outranked = self.world.position
             return
-        self.order.skip()
         eviction = self.evictions.plan(stage, shape)
         if eviction is not None:
+            # What is next in the same lane has its turn before any other lane.
             yield from self._evicted(stage, eviction)
             return
         yield from queue_ahead(self.world, stage)
         if lane.head() is not stage:
+            # All of it is queued. What is next in the same lane has its turn.
             return
+        self.order.skip()
         if shape.request.nodes == 1 and self._alone(stage):
             self.idle.add(self._next(stage))
             self.holds.setdefault(shape.id, NodesBusy())

@@ -189,6 +189,10 @@ class MemoryRunner(Runner):
     def _fetch(self, table: Table[Any], key: str) -> Any:
         return self._shelves[table].rows.get(key)
 
+    def _find(self, table: Table[Any], column: str, value: Value) -> list[str]:
+        asked = query(table, {column: value}, None, "", "", "", False, "", 1)
+        return [key for _, key in self._shelves[table].found(asked)]
+
     def _commit(self, rows: Rows, before: Mark, after: Mark) -> None:
         with self._lock:
             for table, changed in rows.changes():

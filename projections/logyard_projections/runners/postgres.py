@@ -13,7 +13,7 @@ from logyard_projections.fold import Projection
 from logyard_projections.rows import Rows
 from logyard_projections.runners.runner import Runner
 from logyard_projections.runners.sql import Dialect, SqlView
-from logyard_projections.tables import Table
+from logyard_projections.tables import Table, Value, stored
 from logyard_projections.view import Mark, View
 
 _TYPES: dict[type, str] = {str: 'text COLLATE "C"', int: "bigint", float: "double precision"}
@@ -133,6 +133,11 @@ class PostgresRunner(Runner):
         statement = f"SELECT body FROM {self._dialect.name(table)} WHERE key = %s"
         found = self._surely(lambda: self._run(self._writer, statement, (key,)))
         return table.decode(found[0][0]) if found else None
+
+    def _find(self, table: Table[Any], column: str, value: Value) -> list[str]:
+        statement = self._dialect.find(table, column)
+        found = self._surely(lambda: self._run(self._writer, statement, (stored(value),)))
+        return [key for (key,) in found]
 
     def _commit(self, rows: Rows, before: Mark, after: Mark) -> None:
         self._surely(lambda: self._commit_once(rows, before, after))

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain, islice
+from pathlib import Path
 from threading import Condition, RLock
 from typing import Any
 
@@ -11,7 +12,7 @@ from logyard_domain.codec import TAGS, UPCASTS
 from logyard_projections.feed import Fed, Unread
 from logyard_projections.fold import Handler, Projection
 from logyard_projections.rows import Rows
-from logyard_projections.tables import Table
+from logyard_projections.tables import Table, Value
 from logyard_projections.view import Mark, View
 
 BATCH_MAX = 5_000
@@ -46,7 +47,7 @@ class Runner(ABC):
         self.tables: tuple[Table[Any], ...] = tuple(
             table for projection in projections for table in projection.tables
         )
-        self._rows = Rows(self._fetch, shared=shared, kept=kept)
+        self._rows = Rows(self._fetch, self._find, shared=shared, kept=kept)
         for table in self.tables:
             self._rows.open(table)
         self._handlers: dict[type, list[Handler]] = {}
@@ -117,6 +118,12 @@ class Runner(ABC):
         """How many rows of each table the writer keeps in memory."""
         return self._rows.kept()
 
+    def copy(self, path: Path) -> bool:
+        """Copy the rows to a file that a runner on SQLite can go on from; False where that cannot
+        be.
+        """
+        return False
+
     @abstractmethod
     def read(self) -> AbstractContextManager[View]:
         """All rows as of one position, for the `with` block."""
@@ -128,6 +135,10 @@ class Runner(ABC):
     @abstractmethod
     def _fetch(self, table: Table[Any], key: str) -> Any:
         """A committed row, or None."""
+
+    @abstractmethod
+    def _find(self, table: Table[Any], column: str, value: Value) -> list[str]:
+        """Keys of the committed rows that have a value in a column."""
 
     @abstractmethod
     def _commit(self, rows: Rows, before: Mark, after: Mark) -> None:

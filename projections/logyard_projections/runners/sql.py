@@ -48,6 +48,10 @@ class Dialect(msgspec.Struct, frozen=True):
         """Statement that removes the table."""
         return f"DROP TABLE IF EXISTS {self.name(table)}"
 
+    def find(self, table: Table[Any], column: str) -> str:
+        """Statement for the keys of rows that have a value in a column."""
+        return f'SELECT key FROM {self.name(table)} WHERE "{column}" = {self.mark}'
+
     def select(self, table: Table[Any], asked: Query) -> tuple[str, list[Any]]:
         """Statement and parameters for one row more than the page holds."""
         mark, conditions, values = self.mark, list[str](), list[Any]()

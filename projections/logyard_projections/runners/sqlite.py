@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -77,6 +77,10 @@ class SqliteRunner(Runner):
             with suppress(sqlite3.Error):
                 connection.rollback()
             self._give_back(connection)
+
+    def copy(self, path: Path) -> bool:
+        copied(self.path, path)
+        return True
 
     def close(self) -> None:
         with self._writing, self._lock:
@@ -200,6 +204,15 @@ class SqliteRunner(Runner):
                 self._readers.append(connection)
                 return
         connection.close()
+
+
+def copied(source: Path, target: Path) -> None:
+    """Copy the rows in one file, which may be in use, to another. Complete or not at all."""
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(part)) as new:
+        old.backup(new)
+    part.replace(target)
 
 
 def _put(table: Table[Any], count: int) -> str:
