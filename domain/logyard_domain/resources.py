@@ -41,3 +41,10 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     nodes: int = 1
     preemptible: bool = False
     bounded: bool = True
+
+
+def asks_nothing(request: Request) -> bool:
+    """Staging asks for no resources: it fits wherever it may run, at any time, and disturbs nobody,
+    not even who has a node for himself.
+    """
+    return not (request.cores or request.memory or request.devices) and request.exclusive == "none"

@@ -28,7 +28,7 @@ class Node:
     """A machine, what it has, and what is free of it."""
 
     __slots__ = (
-        "annotations", "before", "capacity", "features", "free_cores", "free_devices",
+        "annotations", "before", "busy", "capacity", "features", "free_cores", "free_devices",
         "free_memory", "host", "incarnation", "limits", "name", "number", "running", "sole",
         "status", "storage", "version",
     )  # fmt: skip
@@ -53,6 +53,8 @@ class Node:
         self.free_cores = 0
         self.free_memory = 0
         self.free_devices: dict[str, int] = {}
+        self.busy = 0
+        """How many allocations hold something of it."""
         self.sole = 0
         """How many allocations on it want it for themselves."""
 

@@ -100,7 +100,7 @@ def _preempting(yard: Yard) -> None:
     yard.advance(700_000)
     yard.submit(flow(long=job(3, timeout_ms=100_000)), "over", group="chem")
     withdrawn = yard.submit(flow(wide=job(4)), "withdrawn", group="chem")
-    yard.advance(200_000)
+    yard.advance(50_000)
     yard.ask(StopWorkflow(workflow=withdrawn))
     yard.advance(400_000)
 

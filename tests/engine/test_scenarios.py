@@ -110,10 +110,10 @@ def test_priority_goes_before_age() -> None:
 
 def test_age_overtakes_priority_at_a_day_a_point() -> None:
     y = yard(lambda _: Run(ms=200_000_000), n1=1)
-    y.submit(flow(first=job()))
-    y.submit(flow(old=job()), priority=-1)
+    y.submit(flow(first=job(timeout_ms=3 * DAY_MS)))
+    y.submit(flow(old=job(timeout_ms=3 * DAY_MS)), priority=-1)
     y.advance(90_000_000)
-    y.submit(flow(new=job()))
+    y.submit(flow(new=job(timeout_ms=3 * DAY_MS)))
     y.advance(115_000_000)
     assert running(y) == ["old"]
     y.check()

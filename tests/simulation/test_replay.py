@@ -54,7 +54,7 @@ def decided(records: Sequence[Record]) -> list[tuple[object, ...]]:
 
 
 def _facts(event: Event, names: dict[str, str]) -> list[object]:
-    facts = []
+    facts: list[object] = []
     for field in event.__struct_fields__:
         value = getattr(event, field)
         if field == "because":

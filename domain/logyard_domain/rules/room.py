@@ -1,6 +1,6 @@
 """What is free on a node: the one place that adds and subtracts resources."""
 
-from logyard_domain.resources import Request
+from logyard_domain.resources import Request, asks_nothing
 from logyard_domain.world import Node, World
 
 
@@ -12,6 +12,8 @@ def occupy(node: Node, request: Request, chunks: int) -> None:
         node.free_devices[device] = node.free_devices.get(device, 0) - chunks * count
     if request.exclusive != "none":
         node.sole += 1
+    if not asks_nothing(request):
+        node.busy += 1
 
 
 def vacate(node: Node, request: Request, chunks: int) -> None:
@@ -22,6 +24,8 @@ def vacate(node: Node, request: Request, chunks: int) -> None:
         node.free_devices[device] = node.free_devices.get(device, 0) + chunks * count
     if request.exclusive != "none":
         node.sole -= 1
+    if not asks_nothing(request):
+        node.busy -= 1
 
 
 def recount(world: World, node: Node) -> None:
@@ -29,7 +33,7 @@ def recount(world: World, node: Node) -> None:
     node.free_cores = node.capacity.cores
     node.free_memory = node.capacity.memory
     node.free_devices = dict(node.capacity.devices)
-    node.sole = 0
+    node.sole = node.busy = 0
     for name in node.running:
         allocation = world.allocations[name]
         if allocation.behind is None:

@@ -1,6 +1,6 @@
 """Whether a request fits on a node, now or when what runs there has ended."""
 
-from logyard_domain.resources import Capacity, Request
+from logyard_domain.resources import Capacity, Request, asks_nothing
 from logyard_domain.world import Node
 
 MANY = 1 << 30
@@ -9,24 +9,22 @@ MANY = 1 << 30
 class Room:
     """What is free on one node at one instant."""
 
-    __slots__ = ("cores", "devices", "memory", "running", "sole")
+    __slots__ = ("busy", "cores", "devices", "memory", "sole")
 
     def __init__(self, node: Node) -> None:
         self.cores = node.free_cores
         self.memory = node.free_memory
         self.devices = dict(node.free_devices)
-        self.running = len(node.running)
+        self.busy = node.busy
         self.sole = node.sole
 
-    def add(self, request: Request, chunks: int, leaving: int) -> None:
-        """An allocation with so many chunks has ended, and with it `leaving` in all: itself and
-        what queued behind it.
-        """
+    def add(self, request: Request, chunks: int) -> None:
+        """So many chunks of an allocation with this request have ended."""
         self.cores += chunks * request.cores
         self.memory += chunks * request.memory
         for device, count in request.devices:
             self.devices[device] = self.devices.get(device, 0) + chunks * count
-        self.running -= leaving
+        self.busy -= not asks_nothing(request)
         if request.exclusive != "none":
             self.sole -= 1
 
@@ -36,13 +34,13 @@ class Room:
         self.memory -= chunks * request.memory
         for device, count in request.devices:
             self.devices[device] = self.devices.get(device, 0) - chunks * count
-        self.running += 1
+        self.busy += not asks_nothing(request)
         if request.exclusive != "none":
             self.sole += 1
 
     def chunks(self, request: Request) -> int:
         """How many chunks of the request fit."""
-        if self.sole or (request.exclusive != "none" and self.running):
+        if self.sole or (request.exclusive != "none" and self.busy):
             return 0
         count = MANY
         if request.cores:
@@ -62,17 +60,12 @@ def fits(request: Request, node: Node) -> bool:
         return False
     if node.sole:
         return False
-    if request.exclusive != "none" and node.running:
+    if request.exclusive != "none" and node.busy:
         return False
     for device, count in request.devices:
         if node.free_devices.get(device, 0) < count:
             return False
     return True
-
-
-def asks_nothing(request: Request) -> bool:
-    """Staging asks for no resources: it fits wherever it may run, at any time."""
-    return not (request.cores or request.memory or request.devices) and request.exclusive == "none"
 
 
 def chunks_of(request: Request, capacity: Capacity) -> int:

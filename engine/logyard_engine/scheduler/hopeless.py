@@ -91,6 +91,10 @@ class Hopeless:
         """Nothing of it fits anywhere."""
         self._full[shape.id] = 0
 
+    def is_full(self, shape: Shape) -> bool:
+        """Whether nothing of it fits anywhere but where room appeared."""
+        return bool(self._full[shape.id] == 0)
+
     def missed(self, shape: Shape) -> None:
         """It did not fit on the nodes where room had appeared either."""
         self._revived[shape.id] = False

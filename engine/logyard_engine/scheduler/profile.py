@@ -15,12 +15,11 @@ Gains = list[tuple[int, int]]
 
 
 class Release(NamedTuple):
-    """At `at`, an allocation with this request gives `chunks` of it back; `leaving` go in all."""
+    """At `at`, an allocation with this request gives `chunks` of it back."""
 
     at: int
     request: Request
     chunks: int
-    leaving: int
 
 
 class Profile:
@@ -63,7 +62,7 @@ class Profile:
         count = room.chunks(request)
         found = [(0, count)] if count else []
         for one in releases:
-            room.add(one.request, one.chunks, one.leaving)
+            room.add(one.request, one.chunks)
             more = room.chunks(request)
             if more > count:
                 count = more
@@ -80,7 +79,7 @@ class Profile:
         for one in self.releases(world, node, now):
             if one.at > at:
                 break
-            room.add(one.request, one.chunks, one.leaving)
+            room.add(one.request, one.chunks)
         return room
 
 
@@ -92,15 +91,11 @@ def _releases(world: World, node: Node, now: int) -> tuple[list[Release], bool]:
         allocation = world.allocations[name]
         if allocation.behind is not None:
             continue
-        leaving = 1
-        follower = allocation.follower
-        while follower is not None:
-            leaving += 1
-            follower = follower.follower
         at = until(world, allocation, now)
-        steady = steady and at == until(world, allocation, 0)
+        # Victims of a preemptor may be late elsewhere, which nothing tells here.
+        steady = steady and not allocation.after and at == until(world, allocation, 0)
         request = world.shapes[allocation.stage.shape].request
         chunks = sum(count for where, count in allocation.chunks if where is node)
-        found.append(Release(at, request, chunks, leaving))
+        found.append(Release(at, request, chunks))
     found.sort(key=lambda one: one.at)
     return found, steady

@@ -15,7 +15,7 @@ from logyard_engine.scheduler.profile import Gains, Profile
 class Promise:
     """`chunks` of a request from instant `at` on, and what is left beside them then."""
 
-    __slots__ = ("at", "chunks", "classes", "left", "shape", "stage")
+    __slots__ = ("at", "chunks", "classes", "left", "outranked", "shape", "stage")
 
     def __init__(
         self, shape: Shape, stage: Stage, at: int, chunks: dict[Node, int], classes: frozenset[int]
@@ -26,6 +26,8 @@ class Promise:
         self.chunks = chunks
         self.classes = classes
         """Classes of nodes that it could run on: who wants these waits behind it."""
+        self.outranked = 0
+        """Position of the last placement of this tick on its classes before it was made, or 0."""
         self.left: dict[Node, Room] = {}
         """What is left at `at` on each of its nodes; what is placed beyond `at` is taken off."""
 
@@ -38,7 +40,7 @@ class Promise:
                 room.memory,
                 tuple(sorted(room.devices.items())),
                 room.sole,
-                room.running > 0,
+                room.busy > 0,
             )
             for node, room in self.left.items()
         )

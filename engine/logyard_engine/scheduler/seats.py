@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from logyard_domain.resources import Request
+from logyard_domain.resources import Request, asks_nothing
 from logyard_domain.world import Node, Shape, World
 from logyard_engine.scheduler.classes import NodeClass
-from logyard_engine.scheduler.fit import asks_nothing, chunks_on, fits
+from logyard_engine.scheduler.fit import chunks_on, fits
 from logyard_engine.scheduler.memory import Memory
 from logyard_engine.scheduler.promise import Promise
 
@@ -61,11 +61,11 @@ class Finder:
 
     def _begin(self, shape: Shape, limit_ms: int) -> None:
         self._memory.notice(self._world)
-        self.met_room = False
+        hopeless = self._memory.hopeless
         # Several chunks may come together from new room and from room that was not enough.
-        self._only_freed = shape.request.nodes == 1 and self._memory.hopeless.elsewhere(
-            shape, limit_ms
-        )
+        self._only_freed = shape.request.nodes == 1 and hopeless.elsewhere(shape, limit_ms)
+        # What was barred had room, which is not looked at again.
+        self.met_room = self._only_freed and not hopeless.is_full(shape)
 
     def _fitting(self, shape: Shape, request: Request, found: NodeClass) -> Iterator[Node]:
         """Nodes of a class on which a chunk fits now."""

@@ -7,11 +7,12 @@ from logyard_domain.world import Reservation, World
 
 
 def recorded(
-    world: World, allocation: str, at: int, chunks: dict[str, int], outranked: int, now: int
+    world: World, allocation: str, at: int, chunks: dict[str, int], outranked: int
 ) -> Iterator[AnyEvent]:
     """The event that says so, if the promise is new or not what it was.
 
-    `outranked` is the position of a placement of the same pass that came before it in order, or 0.
+    `outranked` is the position of a placement of the same pass that came before it in order, on
+    nodes of a kind that it could use, or 0.
     """
     known = world.reservations.get(allocation)
     if known is None:

@@ -11,7 +11,7 @@ when empty is parked, and so is what needs nodes that are closed; neither blocks
 The answer depends on the world and the instant alone; `Memory` only saves work.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from logyard_domain.events import (
     AllocationPlaced,
@@ -24,7 +24,7 @@ from logyard_domain.events import (
 )
 from logyard_domain.holds import Hold, NeverFits, NodesBusy, NodesClosed, NoNodes, NotEvaluated
 from logyard_domain.identifiers import allocation_id
-from logyard_domain.world import Lane, Shape, Stage, World
+from logyard_domain.world import Lane, Node, Shape, Stage, World
 from logyard_engine.scheduler.ahead import queue_ahead
 from logyard_engine.scheduler.hopeless import bits
 from logyard_engine.scheduler.memory import Memory
@@ -67,8 +67,8 @@ class _Pass:
         whether there was room but for them.
         """
         self.holds: dict[int, Hold] = {}
-        self.outranked = 0
-        """Position of the last placement of this pass that was made in order."""
+        self.placed: dict[int, int] = {}
+        """Class of nodes -> position of the last placement of this pass there."""
         self.covered = 0
         self.idle: set[str] = set()
 
@@ -97,14 +97,16 @@ class _Pass:
         seats = self.finder.direct(shape, lane.key.limit_ms)
         if seats is not None:
             yield self._placed(stage, seats, "direct")
-            self.outranked = self.world.position
+            self._note(seats)
             return
         eviction = self.evictions.plan(stage, shape)
         if eviction is not None:
             # What is next in the same lane has its turn before any other lane.
             yield from self._evicted(stage, eviction)
             return
-        yield from queue_ahead(self.world, stage)
+        for queued in queue_ahead(self.world, stage):
+            yield queued
+            self._note((self.world.nodes[queued.node],))
         if lane.head() is not stage:
             # All of it is queued. What is next in the same lane has its turn.
             return
@@ -116,11 +118,17 @@ class _Pass:
         self.memory.notice(self.world)
         classes = self.memory.classes_for(shape)
         found = promise(self.world, self.memory.profile, shape, stage, classes, self.now)
+        found.outranked = max((self.placed.get(number, 0) for number in found.classes), default=0)
         self.promises.append(found)
         self.memory.hopeless.promised(found.mark())
         self.covered |= bits(found.classes)
         self.order.covered(self.covered)
         self.holds.setdefault(shape.id, NodesBusy())
+
+    def _note(self, nodes: Iterable[Node]) -> None:
+        """Something was just placed on these nodes."""
+        for node in nodes:
+            self.placed[self.memory.by_node[node.name].number] = self.world.position
 
     def _alone(self, stage: Stage) -> bool:
         """Whether a promise would say nothing: only others like it wait, and none was made yet."""
@@ -168,6 +176,7 @@ class _Pass:
                 if ends > one.at:
                     one.take(shape.request, seats)
             yield self._placed(stage, seats, "backfilled")
+            self._note(seats)
             if self.memory.freed:
                 # Others who would have fitted there need not be asked one by one.
                 self.memory.revive()
@@ -214,7 +223,7 @@ class _Pass:
             )
         after = tuple(victim.id for victim, _ in eviction.victims)
         yield self._placed(stage, eviction.seats, "preempting", after)
-        self.outranked = self.world.position
+        self._note(eviction.seats)
 
     def _promised(self) -> Iterator[AnyEvent]:
         """Record what was promised, and what is not any more."""
@@ -231,7 +240,7 @@ class _Pass:
                 )
         for allocation, one in current.items():
             chunks = {node.name: count for node, count in one.chunks.items()}
-            yield from recorded(self.world, allocation, one.at, chunks, self.outranked, self.now)
+            yield from recorded(self.world, allocation, one.at, chunks, one.outranked)
 
     def _held(self) -> Iterator[AnyEvent]:
         """Record why shapes wait, where it changed."""

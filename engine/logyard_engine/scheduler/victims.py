@@ -158,7 +158,7 @@ class Evictions:
         room = Room(node)
         for victim in victims:
             chunks = sum(count for where, count in victim.chunks if where is node)
-            room.add(self._world.shapes[victim.stage.shape].request, chunks, 1)
+            room.add(self._world.shapes[victim.stage.shape].request, chunks)
         return room.chunks(request)
 
     def _used(self, request: Request) -> float:

@@ -38,6 +38,8 @@ class SimulatedNode:
         self._ended: dict[str, Ended] = {}
         self._dropped: dict[str, None] = {}
         self._known: set[str] = set()
+        self._limited: dict[str, None] = {}
+        """What runs and is going to be ended at its time limit."""
         self._queued: dict[str, tuple[str, Start]] = {}
         """What waits on this node -> the one that it waits behind, and its order."""
 
@@ -107,9 +109,14 @@ class SimulatedNode:
     def _begin(self, order: Start, now: int) -> None:
         self.runs[order.allocation] = self.runs.get(order.allocation, 0) + 1
         run = self.script(order.allocation)
+        task = self._tasks[order.task]
+        lasts = run.ms
+        if 0 < task.limit_ms < lasts:
+            lasts = min(lasts, task.limit_ms + (task.grace_ms if run.stubborn else 0))
+            self._limited[order.allocation] = None
         self._running[order.allocation] = (now, run)
         self._began[order.allocation] = Began(order.allocation, now)
-        heappush(self._ends, (now + run.ms, order.allocation))
+        heappush(self._ends, (now + lasts, order.allocation))
 
     def _stop(self, order: Stop, now: int) -> None:
         found = self._running.get(order.allocation)
@@ -149,6 +156,9 @@ class SimulatedNode:
         self.take([*order.stops, *order.drops], now)
 
     def _outcome(self, name: str, run: Run) -> Ended:
+        if name in self._limited:
+            del self._limited[name]
+            return Ended(name, "timeout", signal=15)
         outcome: Literal["finished", "failed"] = "failed" if run.exit_code else "finished"
         return Ended(name, outcome, exit_code=run.exit_code)
 
