@@ -22,6 +22,8 @@ AllocationStatus = Literal["placed", "started", "stopping"]
 NodeStatus = Literal["up", "cordoned", "draining", "drained", "lost"]
 
 DAY_MS = 86_400_000
+EVERYTHING = ""
+"""In `World.turnover`: so much changed that anything may have."""
 
 
 class Node:
@@ -362,6 +364,8 @@ class World:
         """Nodes on which room appeared since the last tick."""
         self.stirred: dict[str, None] = {}
         """Nodes on which something began, ended or is being stopped since the last tick."""
+        self.turnover: dict[str, None] = {}
+        """Allocations that began, ended, are being stopped or got one behind them since then."""
         self.held: dict[int, None] = {}
         """Shapes that have a hold."""
         self.node_count = 0

@@ -24,7 +24,10 @@ from logyard_domain.rules.attempts import requeued
 from logyard_domain.rules.entities import charge
 from logyard_domain.rules.queueing import enqueue, noticed
 from logyard_domain.rules.room import occupy, vacate
-from logyard_domain.world import Allocation, Shape, Stage, World
+from logyard_domain.world import EVERYTHING, Allocation, Shape, Stage, World
+
+TURNOVER_MAX = 20_000
+"""Beyond so many changes since the last tick (a replay makes none) it counts as everything."""
 
 
 def report(world: World, command: Report, now: int) -> list[AnyEvent]:
@@ -110,7 +113,9 @@ def _placed(world: World, event: AllocationPlaced) -> None:
     if event.behind:
         allocation.behind = world.allocations[event.behind]
         allocation.behind.follower = allocation
+        _turned(world, allocation.behind)
     else:
+        _turned(world, allocation)
         _hold(stage, allocation)
         request = world.shapes[stage.shape].request
         for where, count in allocation.chunks:
@@ -147,12 +152,14 @@ def _stopping(world: World, event: AllocationStopping) -> None:
     allocation.status = "stopping"
     allocation.stopping = event.reason
     allocation.stopped_at = world.at
+    _turned(world, allocation)
     for node, _ in allocation.chunks:
         world.stirred[node.name] = None
 
 
 def _over(world: World, event: AllocationEnded) -> None:
     allocation = world.allocations.pop(event.allocation)
+    _turned(world, allocation)
     stage = allocation.stage
     for node, _ in allocation.chunks:
         del node.running[event.allocation]
@@ -199,11 +206,22 @@ def _hand_on(world: World, allocation: Allocation) -> None:
     if follower is not None:
         follower.since = world.at
         _hold(stage, follower)
+        _turned(world, follower)
         return
     request = world.shapes[stage.shape].request
     for node, chunks in allocation.chunks:
         vacate(node, request, chunks)
         world.freed[node.name] = None
+
+
+def _turned(world: World, allocation: Allocation) -> None:
+    """When this gives its room back may have changed, or that of the one it queues behind."""
+    while allocation.behind is not None:
+        allocation = allocation.behind
+    if len(world.turnover) >= TURNOVER_MAX:
+        world.turnover.clear()
+        world.turnover[EVERYTHING] = None
+    world.turnover[allocation.id] = None
 
 
 def _hold(stage: Stage, allocation: Allocation) -> None:
@@ -266,6 +284,7 @@ def _seated(world: World, event: AllocationSeated) -> None:
     world.clear.remove(event.allocation)
     allocation = world.allocations[event.allocation]
     allocation.since = world.at
+    _turned(world, allocation)
     for node, _ in allocation.chunks:
         world.stirred[node.name] = None
 

@@ -96,10 +96,10 @@ class Memory:
 
     def notice(self, world: World) -> None:
         """Look anew at nodes on which something began, ended or is being stopped."""
-        if not world.stirred:
-            return
+        if world.turnover:
+            self.profile.changed(world, list(world.turnover))
+            world.turnover.clear()
         for name in world.stirred:
-            self.profile.forget(name)
             found = self.by_node.get(name)
             if found is not None and found.number in self.rooms:
                 place = found.places.get(name)

@@ -7,9 +7,8 @@ free for what comes behind (tests hold that with one core a node this is classic
 
 from logyard_domain.resources import Request
 from logyard_domain.world import Node, Shape, Stage, World
-from logyard_engine.scheduler.classes import NodeClass
-from logyard_engine.scheduler.fit import Room
-from logyard_engine.scheduler.profile import Gains, Profile
+from logyard_engine.scheduler.fit import Room, chunks_on
+from logyard_engine.scheduler.memory import Memory
 
 
 class Promise:
@@ -17,13 +16,11 @@ class Promise:
 
     __slots__ = ("at", "chunks", "classes", "left", "outranked", "shape", "stage")
 
-    def __init__(
-        self, shape: Shape, stage: Stage, at: int, chunks: dict[Node, int], classes: frozenset[int]
-    ) -> None:
+    def __init__(self, shape: Shape, stage: Stage, at: int, classes: frozenset[int]) -> None:
         self.shape = shape
         self.stage = stage
         self.at = at
-        self.chunks = chunks
+        self.chunks: dict[Node, int] = {}
         self.classes = classes
         """Classes of nodes that it could run on: who wants these waits behind it."""
         self.outranked = 0
@@ -38,7 +35,7 @@ class Promise:
                 node.name,
                 room.cores,
                 room.memory,
-                tuple(sorted(room.devices.items())),
+                tuple(sorted(room.devices.items())) if room.devices else (),
                 room.sole,
                 room.busy > 0,
             )
@@ -60,54 +57,65 @@ class Promise:
 
 def promise(
     world: World,
-    profile: Profile,
+    memory: Memory,
     shape: Shape,
     stage: Stage,
-    classes: list[NodeClass],
     now: int,
 ) -> Promise:
     """The promise for the next rank of a stage that does not fit now, and would if nothing ran."""
     request = shape.request
+    numbers = memory.numbers_for(shape)
+    idle, wanted = _now(memory, shape)
+    rooms: dict[Node, Room] = {}
+    counts: dict[Node, int] = dict(idle)
+    late: dict[Node, int] = {}
+    at = 0
+    for end, name in memory.profile.ends(world, now):
+        # What ends at one instant counts together.
+        if wanted <= 0 and end != at:
+            break
+        at = end
+        allocation = world.allocations[name]
+        holding = world.shapes[allocation.stage.shape].request
+        for node, chunks in allocation.chunks:
+            if node.status != "up" or memory.by_node[node.name].number not in numbers:
+                continue
+            room = rooms.get(node)
+            if room is None:
+                room = rooms[node] = Room(node)
+            room.add(holding, chunks)
+            count = room.chunks(request)
+            before = counts.get(node, 0)
+            if count > before:
+                counts[node], late[node] = count, end
+                wanted -= count - before
+    assert wanted <= 0, f"{wanted} chunks of shape {shape.id} could never fit"
+    offers = sorted(
+        ((-late.get(node, 0), count, node.number, node) for node, count in counts.items()),
+        key=lambda offer: offer[:3],
+    )
     wanted = request.nodes
-    nodes = [node for found in classes for node in found.up]
-    gains = [profile.gains(world, request, node, now) for node in nodes]
-    at = _earliest(gains, wanted)
-    offers: list[tuple[int, int, int, Node]] = []
-    for node, steps in zip(nodes, gains, strict=True):
-        late = count = 0
-        for instant, chunks in steps:
-            if instant > at:
-                break
-            late, count = instant, chunks
-        if count:
-            offers.append((-late, count, node.number, node))
-    offers.sort(key=lambda offer: offer[:3])
-    chosen: dict[Node, int] = {}
+    found = Promise(shape, stage, at, numbers)
     for _, count, _, node in offers:
-        chosen[node] = min(count, wanted)
-        wanted -= chosen[node]
+        taken = found.chunks[node] = min(count, wanted)
+        room = found.left[node] = rooms.get(node) or Room(node)
+        room.take(request, taken)
+        wanted -= taken
         if not wanted:
             break
-    found = Promise(shape, stage, at, chosen, frozenset(c.number for c in classes))
-    for node, chunks in chosen.items():
-        room = found.left[node] = profile.room_at(world, node, at, now)
-        room.take(request, chunks)
     return found
 
 
-def _earliest(gains: list[Gains], wanted: int) -> int:
-    """The first instant at which `wanted` chunks fit in all."""
-    if wanted == 1:
-        return min(steps[0][0] for steps in gains if steps)
-    rises: list[tuple[int, int]] = []
-    for steps in gains:
-        before = 0
-        for instant, count in steps:
-            rises.append((instant, count - before))
-            before = count
-    rises.sort()
-    for instant, more in rises:
-        wanted -= more
-        if wanted <= 0:
-            return instant
-    raise AssertionError(f"{wanted} chunks could never fit")
+def _now(memory: Memory, shape: Shape) -> tuple[dict[Node, int], int]:
+    """Nodes on which chunks fit now, and how many chunks are missing then."""
+    request = shape.request
+    wanted = request.nodes
+    counts: dict[Node, int] = {}
+    if wanted > 1:
+        for found in memory.classes_for(shape):
+            rooms = memory.rooms_of(found)
+            for place in rooms.fitting(request, 0):
+                node = rooms.nodes[place]
+                counts[node] = chunks_on(request, node)
+                wanted -= counts[node]
+    return counts, wanted

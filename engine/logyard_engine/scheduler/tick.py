@@ -116,8 +116,7 @@ class _Pass:
             self.holds.setdefault(shape.id, NodesBusy())
             return
         self.memory.notice(self.world)
-        classes = self.memory.classes_for(shape)
-        found = promise(self.world, self.memory.profile, shape, stage, classes, self.now)
+        found = promise(self.world, self.memory, shape, stage, self.now)
         found.outranked = max((self.placed.get(number, 0) for number in found.classes), default=0)
         self.promises.append(found)
         self.memory.hopeless.promised(found.mark())
