@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast, get_args
 
 import msgspec
 from starlette.requests import Request
@@ -100,17 +100,19 @@ class Query(Generic[T]):
         self._kind = kind
         fields = msgspec.structs.fields(cast(type[msgspec.Struct], kind))
         self._lists = {field.encode_name: _is_list(field.type) for field in fields}
+        self._absent = {field.encode_name for field in fields if _may_be_absent(field.type)}
 
     def read(self, request: Request) -> T:
         """The query as a value. Raises Failure for a name that the operation does not know."""
-        text = request.scope["query_string"]
-        if not text:
-            return msgspec.convert({}, self._kind)
         found: dict[str, Any] = {}
-        for name, value in request.query_params.multi_items():
+        text = request.scope["query_string"]
+        for name, value in request.query_params.multi_items() if text else ():
             many = self._lists.get(name)
             if many is None:
                 raise invalid(self._unknown(name))
+            if value.lower() == "null" and name in self._absent:
+                # Read as it is, it would say that nothing was given.
+                raise invalid(f"query: {name}: a query cannot say null; leave it out")
             if many:
                 found.setdefault(name, []).append(value)
             else:
@@ -129,6 +131,12 @@ class Query(Generic[T]):
 
 def _is_list(kind: Any) -> bool:
     return getattr(kind, "__origin__", kind) in (list, tuple)
+
+
+def _may_be_absent(kind: Any) -> bool:
+    """Whether None is one of its values, and no text is."""
+    parts = get_args(kind)
+    return type(None) in parts and str not in parts
 
 
 _encoder = msgspec.json.Encoder()

@@ -4,8 +4,10 @@ import msgspec
 
 from logyard_domain.codec import tag_of
 from logyard_domain.records import Record
+from logyard_projections.answers.entities import concerns
 from logyard_projections.answers.streams import Belongings
 from logyard_projections.view import View
+from logyard_projections.workflows import WORKFLOWS
 
 TYPE_PREFIX = "logyard."
 
@@ -50,7 +52,9 @@ class Sieve:
         if not self.by_type:
             belongs = self._belongings.of(record, view)
             if choice.workflow and belongs.workflow != choice.workflow:
-                return False
+                row = view.get(WORKFLOWS, choice.workflow)
+                if row is None or not concerns(record.event, record.at, row):
+                    return False
             if choice.group and belongs.group != choice.group:
                 return False
             if choice.node and belongs.node != choice.node:

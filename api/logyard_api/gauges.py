@@ -5,7 +5,6 @@ from time import perf_counter
 
 from logyard_api.metrics import Metrics, Reading
 from logyard_api.views import Views
-from logyard_domain.events import AllocationPlaced
 from logyard_domain.records import Entry, Record
 from logyard_engine.log.log import Log
 from logyard_engine.loop import Loop
@@ -63,8 +62,6 @@ def measure(metrics: Metrics, loop: Loop, views: Views) -> None:
         "scheduler_tick_duration_seconds", "Time of a turn, append and all."
     )
     interval = metrics.histogram("scheduler_tick_interval_seconds", "Time between two turns.")
-    placed = metrics.counter("scheduler_placements", "Allocations placed.", ("kind",))
-    kinds = {kind: placed.labels(kind) for kind in ("direct",)}
     bound = {
         (asked, wrote): ticks.labels(
             "command" if asked else "time", "events" if wrote else "nothing"
@@ -81,9 +78,6 @@ def measure(metrics: Metrics, loop: Loop, views: Views) -> None:
         last = now
         duration.observe(seconds)
         bound[bool(turn.answers), bool(turn.records)].inc()
-        for record in turn.records:
-            if type(record.event) is AllocationPlaced:
-                kinds[record.event.kind].inc()
 
     loop.observe(turned)
     metrics.gauge("log_position", "Last position of the log.", (), lambda: [({}, loop.position)])

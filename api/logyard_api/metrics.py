@@ -1,6 +1,6 @@
 """Prometheus metrics of this process, in a registry of their own."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
@@ -57,9 +57,15 @@ class Metrics:
         """A new counter; `name` without ``logyard_`` and ``_total``."""
         return Counter(f"logyard_{name}", text, labels, registry=self.registry)
 
-    def histogram(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Histogram:
+    def histogram(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...] = (),
+        buckets: Sequence[float] = _SECONDS,
+    ) -> Histogram:
         """A new histogram of seconds."""
-        return Histogram(f"logyard_{name}", text, labels, buckets=_SECONDS, registry=self.registry)
+        return Histogram(f"logyard_{name}", text, labels, buckets=buckets, registry=self.registry)
 
     def gauge(
         self,

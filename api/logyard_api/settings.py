@@ -4,6 +4,7 @@ They decide nothing about work: what decisions depend on is part of the log (see
 `logyard_domain.configuration`), and only its wanted values stand here, under `decisions`.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -13,10 +14,11 @@ from typing import Any, cast, get_args
 import msgspec
 
 from logyard_api.auth import check_token, is_loopback, read_token
+from logyard_api.decisions import PRIORITY, flat, meanings, settled
 from logyard_api.logging_setup import Format, Level
 from logyard_domain.configuration import Value
-from logyard_domain.configuration import checked as checked_decisions
 from logyard_domain.quantities import parse_size
+from logyard_workflows_dsl.expressions import UnreadableExpression, rendered
 
 FILE_NAME = "logyard.toml"
 PREFIX = "LOGYARD_"
@@ -75,6 +77,9 @@ class Settings(
 
 
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
+_COMMA = re.compile(",")
+_DECISIONS_COMMA = re.compile(r",(?=\s*[\w.]+\s*=(?!=))|,(?=\s*(?:,|$))")
+"""An expression has commas too: the next pair begins where a name and one = follow."""
 _MAPS = frozenset({"node-devices", "node-annotations", "decisions"})
 
 
@@ -135,7 +140,7 @@ def _unknown(name: str) -> str:
 
 def _converted(name: str, value: Any, origin: str) -> Any:
     if name in _MAPS and isinstance(value, str):
-        value = _pairs(value, origin)
+        value = _pairs(value, origin, _DECISIONS_COMMA if name == "decisions" else _COMMA)
     if name == "decisions":
         return _decisions(value, origin)
     try:
@@ -153,9 +158,9 @@ def _path(kind: type, value: Any) -> Any:
     return Path(str(value)) if kind is Path else value
 
 
-def _pairs(text: str, origin: str) -> dict[str, str]:
+def _pairs(text: str, origin: str, comma: re.Pattern[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
+    for part in filter(None, (piece.strip() for piece in comma.split(text))):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise Unusable(f"{origin}: {part!r} is no pair; write key=value,key=value")
@@ -166,30 +171,16 @@ def _pairs(text: str, origin: str) -> dict[str, str]:
 def _decisions(value: Any, origin: str) -> dict[str, Value]:
     if not isinstance(value, dict):
         raise Unusable(f"{origin}: this must be a table of keys and values")
-    flat: dict[str, Value] = {}
-    for key, part in cast(dict[str, Any], value).items():
-        if isinstance(part, dict):
-            inner = cast(dict[str, Any], part)
-            flat.update({f"{key}.{name}": _scalar(inner[name]) for name in inner})
-        else:
-            flat[key] = _scalar(part)
     try:
-        checked_decisions(flat)
+        values = settled(flat(cast(dict[str, Any], value)), bare=True)
     except ValueError as trouble:
         raise Unusable(f"{origin}: {trouble}") from trouble
-    return flat
-
-
-def _scalar(value: Any) -> Value:
-    if isinstance(value, str):
-        if value in ("true", "false"):
-            return value == "true"
-        for kind in (int, float):
-            try:
-                return kind(value)
-            except ValueError:
-                continue
-    return cast(Value, value)
+    try:
+        meanings(values)
+    except UnreadableExpression as trouble:
+        shown = rendered(trouble.faults, str(values[PRIORITY]))
+        raise Unusable(f"{origin}:\n{shown}") from trouble
+    return values
 
 
 def _checked(settings: Settings) -> Settings:

@@ -87,6 +87,7 @@ def test_a_query_is_read_into_its_types() -> None:
         ("pagesize=1", "`pagesize` is no parameter of this operation; did you mean `pageSize`?"),
         ("pageSize=many", "query: pageSize: Expected `int`"),
         ("deep=perhaps", "query: deep"),
+        ("after=null", "query: after: a query cannot say null; leave it out"),
     ],
 )
 def test_a_wrong_query_is_refused(query: str, said: str) -> None:

@@ -83,10 +83,11 @@ def test_filters_intersect(server: YardServer) -> None:
 
 def test_lines_of_json_are_the_same_events(server: YardServer) -> None:
     server.submit(HUGE)
-    with EventStream(server, "/v4/events?follow=false") as stream:
+    with EventStream(server, "/v4/events?follow=false&sentences=true") as stream:
         events = [found.data for found in stream]
     headers = {"Accept": "application/x-ndjson"}
-    reply = server.ask("GET", "/v4/events", headers=headers, follow="false")
+    query = {"follow": "false", "sentences": "true"}
+    reply = server.ask("GET", "/v4/events", headers=headers, **query)
     assert [json.loads(line) for line in reply.body.splitlines()] == events
 
 
@@ -140,7 +141,7 @@ def test_the_stream_is_described(server: YardServer) -> None:
     assert document["asyncapi"] == "3.0.0"
     server.submit(HUGE)
     messages = document["components"]["messages"]
-    with EventStream(server, "/v4/events?follow=false") as stream:
+    with EventStream(server, "/v4/events?follow=false&sentences=true") as stream:
         for sent in stream:
             message = messages[sent.type.removeprefix("logyard.")]
             name = message["payload"]["allOf"][1]["properties"]["data"]["$ref"].rpartition("/")[2]

@@ -1,10 +1,15 @@
-"""Numbers with units, and events as sentences."""
+"""Numbers with units, and events as lines."""
+
+from datetime import UTC, datetime
 
 import pytest
 
 from logyard_api.cli import sentences
-from logyard_api.cli.units import clock, count, many, memory, millis, span
-from logyard_domain.codec import TAGS
+from logyard_api.cli.units import clock, count, hours, many, memory, millis, span
+from logyard_domain.codec import GENESIS, encode
+from logyard_domain.events import NodeLost
+from logyard_domain.identifiers import Millis
+from logyard_domain.records import Entry
 
 
 @pytest.mark.parametrize(
@@ -46,95 +51,59 @@ def test_instants_are_read_and_missing_ones_are_a_dash() -> None:
     assert clock("1970-01-02T00:00:01.500+00:00").startswith("1970-01-0")
 
 
-def test_every_event_has_a_sentence() -> None:
-    assert set(sentences.SENTENCES) == set(TAGS)
+def test_core_hours_are_short() -> None:
+    assert [hours(n) for n in (0, 0.001054, 1.5, 99.94, 1204.3)] == [
+        "0",
+        "0.00105",
+        "1.5",
+        "99.9",
+        "1,204",
+    ]
 
 
-@pytest.mark.parametrize("tag", sorted(TAGS))
-def test_sentences_can_do_without_fields_that_are_left_out(tag: str) -> None:
-    told = sentences.told({"type": f"logyard.{tag}", "data": {}, "subject": "x"})
-    assert told.sentence
-    assert "None" not in told.sentence or tag in {"server.started", "server.stopped", "config.set",
-                                                  "stage.ready", "allocation.placed",
-                                                  "allocation.stopping", "allocation.requeued",
-                                                  "workflow.failed"}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("tag", "data", "about", "sentence"),
-    [
-        (
-            "workflow.submitted",
-            {"workflow": "wf-1", "name": "tiles", "user": "ana", "group": "chem", "priority": -2},
-            "workflow",
-            "tiles started by ana (group chem), priority -2",
-        ),
-        (
-            "allocation.placed",
-            {"allocation": "wf-1/render/17#2", "node": "n1"},
-            "render 17, attempt 2",
-            "placed on n1",
-        ),
-        (
-            "allocation.ended",
-            {"allocation": "wf-1/build/0#1", "outcome": "failed", "exit_code": 3, "run_ms": 1200},
-            "build",
-            "failed (exit code 3, ran 1.2s)",
-        ),
-        (
-            "allocation.ended",
-            {
-                "allocation": "wf-1/build/0#1",
-                "outcome": "failed",
-                "signal": 9,
-                "error": "no memory",
-            },
-            "build",
-            "failed (signal 9): no memory",
-        ),
-        (
-            "shape.held",
-            {"shape": 4, "hold": {"type": "never_fits", "misfits": ["cores", "device gpu"]}},
-            "shape 4",
-            "waits: never: no node offers cores, device gpu",
-        ),
-        (
-            "shape.declared",
-            {"shape": 4, "request": {"cores": 8, "memory": 2**30, "devices": [["gpu", 1]]}},
-            "shape 4",
-            "declared: 8 cpu, 1GiB, 1 gpu",
-        ),
-        ("node.lost", {"node": "n07", "silent_ms": 61_000}, "node n07", "lost: silent for 1m 1s"),
-        (
-            "node.registered",
-            {"node": "n07", "capacity": {"cores": 1, "memory": 2**31}},
-            "node n07",
-            "registered with 1 core, 2GiB",
-        ),
-    ],
-)
-def test_events_are_told(tag: str, data: dict[str, object], about: str, sentence: str) -> None:
-    told = sentences.told({"type": f"logyard.{tag}", "data": data, "subject": ""})
-    assert told == (about, sentence)
-
-
-def test_an_event_of_a_newer_release_is_named() -> None:
-    told = sentences.told({"type": "logyard.moon.landed", "data": {}, "subject": "wf-1"})
-    assert told.about == "wf-1"
-    assert told.sentence.startswith("moon.landed (not known")
+EVENT = {
+    "type": "logyard.stage.finished",
+    "time": "2026-01-01T00:00:00.000Z",
+    "logyardposition": 48_101,
+    "data": {"workflow": "wf-1", "stage": "render"},
+    "logyardabout": "render",
+    "logyardmessage": "finished",
+}
 
 
 def test_a_line_of_a_mixed_stream_names_the_workflow() -> None:
-    event = {
-        "type": "logyard.stage.finished",
-        "time": "2026-01-01T00:00:00.000Z",
-        "logyardposition": 48_101,
-        "data": {"workflow": "wf-1", "stage": "render"},
-    }
-    assert sentences.line(event, workflows=True).split()[1:] == [
+    assert sentences.line(EVENT, workflows=True).split()[1:] == [
         "48,101",
         "wf-1",
         "render",
         "finished",
     ]
-    assert sentences.line(event, workflows=False).split()[1:] == ["48,101", "render", "finished"]
+    assert sentences.line(EVENT, workflows=False).split()[1:] == ["48,101", "render", "finished"]
+    flow = EVENT | {"logyardabout": "workflow"}
+    assert sentences.line(flow, workflows=True).split()[2:] == ["wf-1", "finished"]
+
+
+def test_an_event_without_a_sentence_is_named() -> None:
+    bare: dict[str, object] = {"type": "logyard.moon.landed", "subject": "moon", "data": {}}
+    line = sentences.line({**EVENT, **bare, "logyardabout": "", "logyardmessage": ""}, True)
+    assert line.split()[2:] == ["moon", "moon.landed"]
+
+
+def test_instants_in_sentences_become_local() -> None:
+    sentence = "promised at 2026-01-01T12:30:15.250Z on n01"
+    shown = sentences.local(sentence)
+    at = datetime(2026, 1, 1, 12, 30, 15, 250_000, UTC).astimezone()
+    assert shown == f"promised at {at:%Y-%m-%d %H:%M:%S} on n01"
+
+
+def test_stored_records_get_their_sentences() -> None:
+    stored = sentences.Stored()
+    entry = Entry(NodeLost(node="n07", silent_ms=61_000), Millis(0), "engine", "k")
+    states, _ = encode([entry], "main", 0, GENESIS)
+    event = stored.event(1, states[0])
+    assert (event["logyardabout"], event["logyardmessage"]) == (
+        "node n07",
+        "lost: silent for 1m 1s",
+    )
+    newer = states[0].replace(b"node.lost", b"moon.lost")
+    assert stored.event(2, newer)["logyardmessage"].startswith("moon.lost (not known")

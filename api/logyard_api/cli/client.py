@@ -72,13 +72,17 @@ class Client:
         """The JSON answer to a JSON body."""
         return self.ask("POST", path, body=body, headers=headers).json()
 
-    def patch(self, path: str, body: Any) -> Any:
+    def patch(self, path: str, body: Any, query: Query | None = None) -> Any:
         """The JSON answer to a JSON body."""
-        return self.ask("PATCH", path, body=body).json()
+        return self.ask("PATCH", path, query, body=body).json()
 
-    def delete(self, path: str) -> Any:
+    def put(self, path: str, query: Query) -> Any:
         """The JSON answer."""
-        return self.ask("DELETE", path).json()
+        return self.ask("PUT", path, query).json()
+
+    def delete(self, path: str, query: Query | None = None) -> Any:
+        """The JSON answer."""
+        return self.ask("DELETE", path, query).json()
 
     def pages(self, path: str, items: str, query: Query, most: int = 0) -> list[Any]:
         """Every item of a paged list, or the first `most` (0: all)."""

@@ -47,6 +47,7 @@ def show(
         # Without conditions every record counts: what lies before the last ones need not be sent.
         position = session.client.ask("GET", "/nodes", {"pageSize": 1}).position
         after = max(after, position - tail)
+    query = {**query, "sentences": True}
     found: Iterable[Event] = past(session.client, {**query, "after": after})
     if tail is not None:
         found = deque(found, maxlen=tail)

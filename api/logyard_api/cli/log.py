@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
@@ -59,14 +58,20 @@ def show(
     as_json: bool,
 ) -> None:
     """Print records: time, position, what it is about, what happened; with --json as stored."""
+    from logyard_domain.codec import Damaged
+
+    stored = sentences.Stored()
     with _reading(data, url) as reader:
         if tail is not None:
             after = max(after, reader.position - tail)
         for position, state in reader.read_states(after, upto):
             if as_json:
                 click.echo(b'{"position":%d,%b' % (position, state[1:]))
-            else:
-                output.answer(sentences.line(_event(position, state), workflows=True))
+                continue
+            try:
+                output.answer(sentences.line(stored.event(position, state), workflows=True))
+            except Damaged as trouble:
+                raise Trouble(str(trouble)) from None
 
 
 @log.command()
@@ -182,18 +187,6 @@ def _alone(place: Path | str) -> AbstractContextManager[Any]:
         return nullcontext()
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     return FolderLock(place)
-
-
-def _event(position: int, state: bytes) -> dict[str, Any]:
-    """A stored record in the form of the event stream."""
-    record = json.loads(state)
-    data: dict[str, Any] = record["event"]
-    return {
-        "type": data.pop("type"),
-        "data": data,
-        "time": datetime.fromtimestamp(record["at"] / 1000, UTC).isoformat(),
-        "logyardposition": position,
-    }
 
 
 def _head(text: str) -> tuple[int, str]:

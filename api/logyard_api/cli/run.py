@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import click
 
 from logyard_api.cli import output
+from logyard_api.cli.acting import acting, headers
 from logyard_api.cli.client import segment
 from logyard_api.cli.outcomes import FAILED, OK, USAGE, Trouble
 from logyard_api.cli.session import Session, asks
@@ -38,6 +39,7 @@ from logyard_api.cli.workflow.watching import outcome, watch
 @click.option("--watch", "watched", is_flag=True, help="Show progress instead of output.")
 @click.option("--detach", is_flag=True, help="Do not wait: print the workflow's id.")
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, required=True)
+@acting
 @asks
 def run(
     session: Session,
@@ -60,7 +62,8 @@ def run(
         "priority": priority,
         "preemptible": preemptible,
     }
-    told = submit(session, body, key, "run")
+    acts = headers(options["user"], options["group"], options["organization"])
+    told = submit(session, body, key, "run", acts)
     workflow = str(told["id"])
     if detach:
         session.done(told, workflow)

@@ -34,6 +34,13 @@ def memory(size_bytes: int) -> str:
     return f"{text}{_SIZES[unit]}"
 
 
+def hours(core_hours: float) -> str:
+    """Core-hours in three digits or so: ``0``, ``0.02``, ``1.5``, ``1,204``."""
+    if core_hours >= 100:
+        return f"{core_hours:,.0f}"
+    return f"{core_hours:.3g}"
+
+
 def count(number: int) -> str:
     """A whole number with thousands apart: ``48,213``."""
     return f"{number:,}"

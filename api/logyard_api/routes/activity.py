@@ -10,17 +10,21 @@ from logyard_api.errors import invalid
 from logyard_api.folders import aside
 from logyard_api.operations import Routes, ViewQuery
 from logyard_api.tail import Read
+from logyard_api.telling import recalling
 from logyard_api.yard import Yard
 from logyard_domain import events
 from logyard_domain.codec import tag_of
+from logyard_domain.events import AnyEvent
 from logyard_domain.records import Record
 from logyard_projections.answers.asking import page_size
-from logyard_projections.answers.sentences import text
+from logyard_projections.answers.entities import changes_for
+from logyard_projections.answers.sentences import Recall, text_for
 from logyard_projections.answers.stages import KINDS
 from logyard_projections.answers.streams import positions_of
 from logyard_projections.instants import rfc3339
 from logyard_projections.stages import STAGES, place_of, stage_key
 from logyard_projections.view import View
+from logyard_projections.workflows import WORKFLOWS
 
 NEAR = 64
 """Records of others that are read along, where that saves another read."""
@@ -41,6 +45,10 @@ TYPES: dict[type, str] = {
     events.AllocationPlaced: "RESOURCES_ALLOCATED",
     events.AllocationStarted: "CONTAINER_STARTED",
     events.AllocationEnded: "CONTAINER_EXITED",
+    events.ReservationHeld: "RESERVATION_HELD",
+    events.OrganizationUpdated: "PRIORITY_UPDATED",
+    events.GroupUpdated: "PRIORITY_UPDATED",
+    events.UserUpdated: "PRIORITY_UPDATED",
 }
 """Names on the wire; what has none there is UNSPECIFIED."""
 
@@ -106,15 +114,23 @@ async def get_workflow_activity(yard: Yard, id: str, query: ActivityQuery) -> An
         raise invalid("query: cursor: this is none that was given out; start again without one")
     answer = await yard.look(lambda view: _looked_at(view, id, query))
     records = await aside(lambda: list(_records(yard.read, answer.value)))
-    found = await yard.look(lambda view: _told(view, id, query, records))
+    recall = recalling(yard.read, records)
+    found = await yard.look(lambda view: _told(view, id, query, records, recall))
     return Answer(found.value, answer.position)
 
 
 def _looked_at(view: View, workflow: str, query: ActivityQuery) -> list[int]:
-    """Positions in order, among which a page is found."""
+    """Positions in order, among which a page is found: of its own events, and of those that
+    changed the priority of whom it belongs to.
+    """
+    row = view.get(WORKFLOWS, workflow)
+    changes = changes_for(view, row) if row is not None else []
     if query.tail:
-        return positions_of(view, workflow, 0, LOOKED_AT, newest_first=True)[::-1]
-    return positions_of(view, workflow, int(query.cursor or 0), LOOKED_AT)
+        own = positions_of(view, workflow, 0, LOOKED_AT, newest_first=True)
+        return sorted({*own, *changes})[-LOOKED_AT:]
+    after = int(query.cursor or 0)
+    own = positions_of(view, workflow, after, LOOKED_AT)
+    return sorted({*own, *(one for one in changes if one > after)})[:LOOKED_AT]
 
 
 def _records(read: Read, positions: Sequence[int]) -> Iterator[Record]:
@@ -129,17 +145,20 @@ def _records(read: Read, positions: Sequence[int]) -> Iterator[Record]:
         place = end + 1
 
 
-def _told(view: View, workflow: str, query: ActivityQuery, records: list[Record]) -> Activity:
+def _told(
+    view: View, workflow: str, query: ActivityQuery, records: list[Record], recall: Recall
+) -> Activity:
     size = page_size(query.page_size)
     found: list[StageEvent] = []
+    row = view.get(WORKFLOWS, workflow)
     if query.tail:
         for record in records:
-            event = _stage_event(view, workflow, record)
+            event = _stage_event(view, workflow, record, text_for(row, record, view, recall))
             if _fits(event, query):
                 found.append(event)
         return Activity(events=found[-query.tail :], cursor="")
     for record in records:
-        event = _stage_event(view, workflow, record)
+        event = _stage_event(view, workflow, record, text_for(row, record, view, recall))
         if _fits(event, query):
             found.append(event)
             if len(found) == size:
@@ -148,7 +167,7 @@ def _told(view: View, workflow: str, query: ActivityQuery, records: list[Record]
     return Activity(events=found, cursor=str(records[-1].position) if more else "")
 
 
-def _stage_event(view: View, workflow: str, record: Record) -> StageEvent:
+def _stage_event(view: View, workflow: str, record: Record, message: str) -> StageEvent:
     event = record.event
     metadata = {
         "position": str(record.position),
@@ -175,13 +194,25 @@ def _stage_event(view: View, workflow: str, record: Record) -> StageEvent:
     row = view.get(STAGES, stage_key(workflow, stage)) if stage else None
     return StageEvent(
         timestamp=rfc3339(record.at),
-        event_type=f"STAGE_EVENT_TYPE_{TYPES.get(type(event), 'UNSPECIFIED')}",
+        event_type=f"STAGE_EVENT_TYPE_{_type(event)}",
         stage_kind=KINDS[row.kind] if row is not None else "STAGE_KIND_WORKFLOW",
         stage_name=stage,
         stage_id=f"{workflow}/{stage}" if stage else workflow,
-        message=text(event, view),
+        message=message,
         metadata=metadata,
     )
+
+
+def _type(event: AnyEvent) -> str:
+    match event:
+        case events.AllocationPlaced(kind="backfilled"):
+            return "BACKFILLED"
+        case events.AllocationPlaced(kind="preempting"):
+            return "PREEMPT_INITIATED"
+        case events.AllocationStopping(reason="preempted"):
+            return "PREEMPTED"
+        case _:
+            return TYPES.get(type(event), "UNSPECIFIED")
 
 
 def _fits(event: StageEvent, query: ActivityQuery) -> bool:

@@ -12,9 +12,11 @@ from logyard_api.choice import Choice, Sieve
 from logyard_api.errors import invalid
 from logyard_api.operations import Routes
 from logyard_api.tail import BATCH_MAX
-from logyard_api.yard import Yard
+from logyard_api.telling import Telling
+from logyard_api.yard import SEEN_S, Yard
 from logyard_domain.records import Record
-from logyard_projections.answers.streams import CloudEvent, cloud_event
+from logyard_projections.answers.streams import CloudEvent
+from logyard_projections.entities import OF_ENTITY
 
 PASSED_S = 1.0
 """How often a listener is told of a position at which nothing was chosen."""
@@ -35,6 +37,7 @@ class EventsQuery(Body, frozen=True):
     group: events of workflows of this group
     type: prefixes of event types, such as `workflow.` or `allocation.ended`
     node: events of this node and of what runs on it
+    sentences: `true` adds to each event what it says in a line for people
     follow: `false` ends the stream at the end of the log; then `after` is 0 when absent
     """
 
@@ -43,6 +46,7 @@ class EventsQuery(Body, frozen=True):
     group: str | None = None
     type: tuple[str, ...] = ()
     node: str | None = None
+    sentences: bool = False
     follow: bool = True
 
 
@@ -56,6 +60,7 @@ class PollQuery(Body, frozen=True):
     group: events of workflows of this group
     type: prefixes of event types
     node: events of this node and of what runs on it
+    sentences: `true` adds to each event what it says in a line for people
     """
 
     after: Count = 0
@@ -65,6 +70,7 @@ class PollQuery(Body, frozen=True):
     group: str | None = None
     type: tuple[str, ...] = ()
     node: str | None = None
+    sentences: bool = False
 
 
 class Events(Reply, frozen=True):
@@ -114,14 +120,9 @@ async def follow_events(request: Request, yard: Yard, query: EventsQuery) -> Res
     lines of JSON.
     """
     start = _start(request, yard, query)
-    sieve = _sieve(yard, query)
-    if LINES in request.headers.get("accept", ""):
-        return StreamingResponse(
-            _lines(yard, start, sieve, query.follow), media_type=LINES, headers=_UNBUFFERED
-        )
-    return StreamingResponse(
-        _sse(yard, start, sieve, query.follow), media_type=SSE, headers=_UNBUFFERED
-    )
+    lines = LINES in request.headers.get("accept", "")
+    stream = (_lines if lines else _sse)(yard, start, query)
+    return StreamingResponse(stream, media_type=LINES if lines else SSE, headers=_UNBUFFERED)
 
 
 _UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -138,7 +139,7 @@ async def poll_events(yard: Yard, query: PollQuery) -> Answer[Events]:
         await yard.tail.beyond(query.after, query.wait_seconds)
     records = await yard.tail.after(query.after, query.limit)
     sieve = _sieve(yard, query)
-    found = [cloud_event(record) for record in await _chosen(yard, records, sieve)]
+    found = await Telling(yard, query).events(await _chosen(yard, records, sieve))
     position = int(records[-1].position) if records else query.after
     return Answer(Events(events=found, position=position), position)
 
@@ -183,19 +184,23 @@ async def _chosen(yard: Yard, records: Sequence[Record], sieve: Sieve | None) ->
         return records
     if sieve.by_type:
         return [record for record in records if sieve.right_type(record)]
+    if any(isinstance(record.event, OF_ENTITY) for record in records):
+        # Whom they concern is known once the views have seen who came before.
+        await yard.views.reach(records[-1].position, SEEN_S)
     return await yard.views.ask(
         lambda view: [record for record in records if sieve.wants(record, view)]
     )
 
 
-async def _sse(yard: Yard, start: int, sieve: Sieve | None, follow: bool) -> AsyncIterator[bytes]:
+async def _sse(yard: Yard, start: int, query: EventsQuery) -> AsyncIterator[bytes]:
+    sieve, telling = _sieve(yard, query), Telling(yard, query)
     yield f": from position {start}\n\n".encode()
     said_at = yard.clock.monotonic()
-    async for records, position in _batches(yard, start, follow):
+    async for records, position in _batches(yard, start, query.follow):
         chosen = await _chosen(yard, records, sieve)
         now = yard.clock.monotonic()
         if chosen:
-            yield b"".join(map(_frame, chosen))
+            yield b"".join(map(_frame, await telling.events(chosen)))
         elif not records:
             yield b": alive\n\n"
         elif now - said_at >= PASSED_S:
@@ -204,14 +209,15 @@ async def _sse(yard: Yard, start: int, sieve: Sieve | None, follow: bool) -> Asy
         else:
             continue
         said_at = now
-    if follow:
+    if query.follow:
         yield b": the server is stopping\n\n"
 
 
-async def _lines(yard: Yard, start: int, sieve: Sieve | None, follow: bool) -> AsyncIterator[bytes]:
-    async for records, _ in _batches(yard, start, follow):
-        chosen = await _chosen(yard, records, sieve)
-        yield b"".join(encode(cloud_event(record)) + b"\n" for record in chosen) or b"\n"
+async def _lines(yard: Yard, start: int, query: EventsQuery) -> AsyncIterator[bytes]:
+    sieve, telling = _sieve(yard, query), Telling(yard, query)
+    async for records, _ in _batches(yard, start, query.follow):
+        chosen = await telling.events(await _chosen(yard, records, sieve))
+        yield b"".join(encode(event) + b"\n" for event in chosen) or b"\n"
 
 
 async def _batches(
@@ -230,10 +236,9 @@ async def _batches(
             yield (), position
 
 
-def _frame(record: Record) -> bytes:
-    event = cloud_event(record)
+def _frame(event: CloudEvent) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (
-        record.position,
+        event.logyardposition,
         event.type.encode(),
         encode(event),
     )

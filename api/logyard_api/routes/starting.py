@@ -6,6 +6,7 @@ from uuid import uuid4
 from msgspec import Meta
 from starlette.requests import Request
 
+from logyard_api.acting import ACTING, acting_as
 from logyard_api.bodies import Answer, Body, Reply
 from logyard_api.errors import Code, Failure, invalid, missing
 from logyard_api.operations import Routes
@@ -87,7 +88,9 @@ class Named(Reply, frozen=True):
     position: int
 
 
-@routes.add("POST", "/v4/workflows", headers={"Idempotency-Key": "the same as workflowId"})
+@routes.add(
+    "POST", "/v4/workflows", headers={"Idempotency-Key": "the same as workflowId", **ACTING}
+)
 async def start_workflow(request: Request, yard: Yard, body: StartBody) -> Answer[Started]:
     """Start a workflow.
 
@@ -98,16 +101,19 @@ async def start_workflow(request: Request, yard: Yard, body: StartBody) -> Answe
     text = text_of(body.definition, body.raw_specification)
     loaded = await load(text)
     key = body.workflow_id or request.headers.get("idempotency-key") or uuid4().hex
+    acting = acting_as(request, yard)
     command = SubmitWorkflow(
         key=key,
         name=body.name or "workflow",
         definition=loaded.workflow,
         source=text.source,
-        user=yard.user,
+        organization=acting.organization,
+        group=acting.group,
+        user=acting.user,
         priority=body.priority or 0,
         preemptible=bool(body.preemptible) or loaded.workflow.preemptible,
     )
-    receipt = await yard.ask(command, key)
+    receipt = await yard.ask(command, key, f"user:{acting.user}")
     started = Started(
         id=receipt.workflow,
         position=receipt.position,

@@ -1,11 +1,13 @@
 """`logyard workflow start`: hand in a workflow file, and watch it if wanted."""
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from logyard_api.cli import output
+from logyard_api.cli.acting import acting, headers
 from logyard_api.cli.client import segment
 from logyard_api.cli.outcomes import Answered, Trouble
 from logyard_api.cli.session import Session, asks
@@ -26,6 +28,7 @@ from logyard_api.cli.workflow.watching import outcome, watch
 @click.option("--watch", "watched", is_flag=True, help="Show progress until it is over.")
 @click.option("--wait", is_flag=True, help="Wait until it is over, without showing progress.")
 @click.option("--exit-code-of", metavar="STAGE", help="Exit with the code of this job; waits.")
+@acting
 @asks
 def start(
     session: Session,
@@ -37,6 +40,9 @@ def start(
     watched: bool,
     wait: bool,
     exit_code_of: str | None,
+    user: str | None,
+    group: str | None,
+    organization: str | None,
 ) -> None:
     """Start the workflow in FILE (`-`: stdin).
 
@@ -50,7 +56,7 @@ def start(
         "priority": priority,
         "preemptible": preemptible,
     }
-    told = submit(session, body, key, shown)
+    told = submit(session, body, key, shown, headers(user, group, organization))
     waits = watched or wait or exit_code_of is not None
     if not waits and session.json:
         output.answer_json(told)
@@ -60,11 +66,16 @@ def start(
         finish(session, told, watched, exit_code_of)
 
 
-def submit(session: Session, body: dict[str, Any], key: str | None, shown: str) -> dict[str, Any]:
-    """Send a start request; what the server answered. Raises Trouble with every problem in it."""
+def submit(
+    session: Session, body: dict[str, Any], key: str | None, shown: str, acts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Send a start request that acts as the headers `acts` say; what the server answered.
+
+    Raises Trouble with every problem in it.
+    """
     try:
         told: dict[str, Any] = session.client.post(
-            "/workflows", body, {"Idempotency-Key": key or str(uuid.uuid4())}
+            "/workflows", body, {"Idempotency-Key": key or str(uuid.uuid4()), **acts}
         )
     except Answered as trouble:
         found = len([one for one in trouble.details if "line" in one])
