@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench tools lock clean
+.PHONY: help install demo test check golden bench tools lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -47,6 +47,9 @@ check: install  ## Formatting, lint, types and import contracts.
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports
+
+golden: install  ## Whole published traces through the scheduler, job by job; takes minutes.
+	$(BIN)/pytest -m golden --durations=0 tests/simulation
 
 bench: install  ## Measure; ONLY=throughput,append runs some.
 	@$(BIN)/python -m tests.bench $(if $(ONLY),--only $(ONLY))

@@ -6,12 +6,14 @@ Lines without a run time, processors or an instant of submission are no jobs, an
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from logyard_engine.simulation.traces.trace import BadTrace, Trace, TraceJob
 
 FIELDS_LEAST = 11
-"""Fields that are needed of the 18: the last of them tells how the job ended."""
+"""Fields that a line must have of the 18: the last of them tells how the job ended."""
+FIELDS_READ = 13
+"""Fields that are looked at: the last two are the user and the group."""
 
 
 def read_swf(lines: Iterable[str], where: str) -> Trace:
@@ -33,7 +35,9 @@ def read_swf(lines: Iterable[str], where: str) -> Trace:
             skipped[job] += 1
             continue
         if job.id in ids:
-            raise BadTrace(f"{where}: line {number}: there is a job {job.id} already; number it anew")
+            raise BadTrace(
+                f"{where}: line {number}: there is a job {job.id} already; number it anew"
+            )
         ids.add(job.id)
         jobs.append(job)
     # Sorting is stable: what came at the same second stays in the order of the file.
@@ -41,25 +45,25 @@ def read_swf(lines: Iterable[str], where: str) -> Trace:
     return Trace(
         format="swf",
         jobs=tuple(jobs),
-        processors=_number(header, "MaxProcs", where) or _number(header, "MaxNodes", where),
-        unix_s=_number(header, "UnixStartTime", where) or None,
+        processors=header_number(header, "MaxProcs", where)
+        or header_number(header, "MaxNodes", where),
+        unix_s=header_number(header, "UnixStartTime", where) or None,
         skipped=dict(skipped),
     )
 
 
-def numbers(fields: list[str], count: int, place: str) -> list[int]:
-    """The first `count` fields as whole numbers; fractions are cut off. Raises BadTrace."""
-    if len(fields) < count:
-        raise BadTrace(f"{place}: {len(fields)} fields; a job has at least {count}")
-    found: list[int] = []
-    for index, text in enumerate(fields[:count], 1):
-        try:
-            found.append(int(text) if text.lstrip("-").isdigit() else int(float(text)))
-        except (ValueError, OverflowError):
-            raise BadTrace(
-                f"{place}: field {index} is {text!r}, which is no number; -1 means unknown"
-            ) from None
-    return found
+def numbers(fields: list[str], least: int, most: int, place: str) -> list[int]:
+    """The first fields, at most `most`, as whole numbers; fractions are cut off.
+
+    Raises BadTrace, also where there are fewer than `least`.
+    """
+    if len(fields) < least:
+        raise BadTrace(f"{place}: {len(fields)} fields; a job has at least {least}")
+    kept = fields[:most]
+    try:
+        return list(map(int, kept))
+    except ValueError:
+        return [_number_of(text, index, place) for index, text in enumerate(kept, 1)]
 
 
 def owner(letter: str, number: int, unknown: str) -> str:
@@ -67,10 +71,9 @@ def owner(letter: str, number: int, unknown: str) -> str:
     return f"{letter}{number}" if number >= 0 else unknown
 
 
-def _job(fields: list[str], place: str) -> TraceJob | str:
-    """The job of a line, or why it is none."""
-    values = numbers(fields, FIELDS_LEAST, place)
-    number, submit_s, _, run_s, allocated, _, _, requested, estimate_s = values[:9]
+def measures(values: list[int]) -> tuple[int, int, int, int] | str:
+    """Submission, run time, estimate (seconds) and processors of a line, or why it is no job."""
+    _, submit_s, _, run_s, allocated, _, _, requested, estimate_s = values[:9]
     processors = max(allocated, requested)
     if run_s <= 0:
         return "it never ran"
@@ -78,19 +81,38 @@ def _job(fields: list[str], place: str) -> TraceJob | str:
         return "it has no processors"
     if submit_s < 0:
         return "it has no instant of submission"
-    more = numbers(fields, min(len(fields), 13), place)[11:]
+    return submit_s, run_s, estimate_s if estimate_s > 0 else run_s, processors
+
+
+def _job(fields: list[str], place: str) -> TraceJob | str:
+    """The job of a line, or why it is none."""
+    values = numbers(fields, FIELDS_LEAST, FIELDS_READ, place)
+    found = measures(values)
+    if isinstance(found, str):
+        return found
+    submit_s, run_s, estimate_s, processors = found
     return TraceJob(
-        id=str(number),
+        id=str(values[0]),
         submit_s=submit_s,
         run_s=run_s,
-        estimate_s=estimate_s if estimate_s > 0 else run_s,
+        estimate_s=estimate_s,
         chunks=processors,
-        user=owner("u", more[0] if more else -1, "unknown"),
-        group=owner("g", more[1] if len(more) > 1 else -1, "default"),
+        user=owner("u", values[11] if len(values) > 11 else -1, "unknown"),
+        group=owner("g", values[12] if len(values) > 12 else -1, "default"),
     )
 
 
-def _number(header: dict[str, str], key: str, where: str) -> int:
+def _number_of(text: str, index: int, place: str) -> int:
+    try:
+        return int(float(text))
+    except (ValueError, OverflowError):
+        raise BadTrace(
+            f"{place}: field {index} is {text!r}, which is no number; -1 means unknown"
+        ) from None
+
+
+def header_number(header: Mapping[str, str], key: str, where: str) -> int:
+    """A whole number of the header; 0 where it has none of that key. Raises BadTrace."""
     text = header.get(key, "").split(" ")[0]
     if not text:
         return 0

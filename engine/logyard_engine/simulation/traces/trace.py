@@ -21,8 +21,9 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     """One job. Instants and lengths are whole seconds of the trace.
 
     It asks for `chunks` times `cores`, `memory` (bytes) and `devices` (sorted pairs of name and
-    count), anywhere on nodes with `annotations` (sorted pairs); several chunks may lie on one node.
-    `run_s` is how long it ran, `estimate_s` how long it said that it might.
+    count), anywhere on nodes with `annotations` (sorted pairs); several chunks may lie on one node,
+    and `exclusive` wants their nodes for itself. `run_s` is how long it ran, `estimate_s` how long
+    it said that it might.
     """
 
     id: str
@@ -37,6 +38,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     user: str = "unknown"
     group: str = "default"
     preemptible: bool = False
+    exclusive: bool = False
 
 
 class Trace(msgspec.Struct, frozen=True):
