@@ -56,7 +56,8 @@ def fits(request: Request, node: Node) -> bool:
     """Whether one chunk fits on an eligible node now."""
     if asks_nothing(request):
         return True
-    if request.cores > node.free_cores or request.memory > node.free_memory:
+    # What is free may be negative while victims leave: who asks for none of it fits all the same.
+    if request.cores > max(0, node.free_cores) or request.memory > max(0, node.free_memory):
         return False
     if node.sole:
         return False

@@ -122,7 +122,8 @@ class Hopeless:
         """
         self._revived[:] = False
         for node, number in nodes:
-            found = (self._cores <= node.free_cores) & (self._memory <= node.free_memory)
+            found = self._cores <= max(0, node.free_cores)
+            found &= self._memory <= max(0, node.free_memory)
             if number < BITS:
                 found &= (self._classes == 0) | ((self._classes & (1 << number)) != 0)
             self._revived |= found

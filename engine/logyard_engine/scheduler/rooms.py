@@ -26,20 +26,20 @@ class Rooms:
         self._cores = np.zeros(0, np.int64)
         self._memory = self._cores
         if len(nodes) > FEW:
-            self._cores = np.array([node.free_cores for node in nodes], np.int64)
-            self._memory = np.array([node.free_memory for node in nodes], np.int64)
+            self._cores = np.array([max(0, node.free_cores) for node in nodes], np.int64)
+            self._memory = np.array([max(0, node.free_memory) for node in nodes], np.int64)
 
     def notice(self, place: int) -> None:
         """Something changed on the node at that place."""
         if len(self._cores):
             node = self.nodes[place]
-            self._cores[place] = node.free_cores
-            self._memory[place] = node.free_memory
+            self._cores[place] = max(0, node.free_cores)
+            self._memory[place] = max(0, node.free_memory)
 
     def free_cores(self) -> int:
         """All free cores of the class."""
         if len(self._cores):
-            return int(np.maximum(self._cores, 0).sum())
+            return int(self._cores.sum())
         return sum(node.free_cores for node in self.nodes if node.free_cores > 0)
 
     def fitting(self, request: Request, start: int) -> Iterator[int]:
@@ -50,7 +50,7 @@ class Rooms:
         for place in range(start, near):
             node = nodes[place]
             # Most nodes of a busy class fail here, so the rest is asked of few.
-            if cores <= node.free_cores and memory <= node.free_memory and fits(request, node):
+            if (cores <= node.free_cores or not cores) and fits(request, node):
                 yield place
         if near < len(nodes):
             rest = (self._cores[near:] >= cores) & (self._memory[near:] >= memory)

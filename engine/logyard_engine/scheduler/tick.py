@@ -167,6 +167,8 @@ class _Pass:
             self.holds.setdefault(shape.id, NodesBusy())
             self.order.skip()
         elif self.depth <= 0:
+            # It has a place, and has to be looked at the next time.
+            self.memory.hopeless.forget(shape)
             self.holds.setdefault(shape.id, NotEvaluated())
             self.order.skip()
         else:
