@@ -12,8 +12,12 @@ from logyard_domain.plan import StagePlan, plan
 
 def stages_of(event: WorkflowSubmitted) -> tuple[StagePlan, ...]:
     """What the workflow runs as, in its order."""
-    definition = event.definition
-    if event.preemptible:
+    return planned(event.definition, event.preemptible)
+
+
+def planned(definition: Definition, preemptible: bool) -> tuple[StagePlan, ...]:
+    """The same, of a definition that was submitted as preemptible or not."""
+    if preemptible:
         definition = msgspec.structs.replace(definition, preemptible=True)
     return _stages(msgspec.msgpack.encode(definition))
 

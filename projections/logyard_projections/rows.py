@@ -3,13 +3,13 @@
 Within a batch of records a row is read at most once, changed in memory, written at most once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import Any, TypeVar
 
 import msgspec
 
-from logyard_projections.tables import Table
+from logyard_projections.tables import Table, Value, stored
 
 R = TypeVar("R", bound=msgspec.Struct)
 _UNKNOWN: Any = object()
@@ -18,15 +18,22 @@ _UNKNOWN: Any = object()
 class Rows:
     """The rows of all tables, with the changes of the present batch.
 
-    `fetch` reads a committed row. With `shared` the committed row objects are also handed to
-    readers, and a row is copied before its first change in a batch. At most twice `kept` unchanged
-    rows of a table stay in memory between batches.
+    `fetch` reads a committed row, `find` the keys of those that have a value in a column. With
+    `shared` the committed row objects are also handed to readers, and a row is copied before its
+    first change in a batch. At most twice `kept` unchanged rows of a table stay in memory between
+    batches.
     """
 
     def __init__(
-        self, fetch: Callable[[Table[Any], str], Any], *, shared: bool = False, kept: int = 4096
+        self,
+        fetch: Callable[[Table[Any], str], Any],
+        find: Callable[[Table[Any], str, Value], Iterable[str]],
+        *,
+        shared: bool = False,
+        kept: int = 4096,
     ) -> None:
         self._fetch = fetch
+        self._find = find
         self._shared = shared
         self._kept = kept
         # Two generations: what was not touched for a whole generation is forgotten.
@@ -77,6 +84,19 @@ class Rows:
         """Remove the row, if there is one."""
         self._young[table][key] = None
         self._dirty[table][key] = None
+
+    def matching(self, table: Table[Any], column: str, value: Value) -> list[str]:
+        """Keys of the rows that have a value in an indexed column, sorted.
+
+        It costs as much as there are such rows: for what happens seldom, such as a new policy.
+        """
+        keys = {*self._find(table, column, value), *self._dirty[table]}
+        return sorted(
+            key
+            for key in keys
+            if (row := self.get(table, key)) is not None
+            and stored(getattr(row, column)) == stored(value)
+        )
 
     def changes(self) -> Iterator[tuple[Table[Any], list[tuple[str, Any]]]]:
         """What the batch changed: for each table keys and rows, None for what was deleted."""

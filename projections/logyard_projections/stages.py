@@ -10,6 +10,7 @@ from logyard_domain.events import (
     AllocationPlaced,
     AllocationReady,
     AllocationRequeued,
+    AllocationSeated,
     AllocationStarted,
     AllocationStopping,
     StageCanceled,
@@ -31,18 +32,15 @@ StageStatus = Literal["waiting", "ready", "started", "finished", "failed", "canc
 State = Literal["delayed", "waiting", "placed", "running", "stopping", "ended"]
 LIVE: frozenset[str] = frozenset(("placed", "running", "stopping"))
 OVER: frozenset[str] = frozenset(("finished", "failed", "canceled"))
-DAY_MS = 86_400_000
-"""A priority of 1 weighs as much as a day of waiting."""
 
 
 class Stage(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     """One stage. Of its `total` ranks some are `delayed` (back-off), `placed` (not running yet),
     `running`, `finished`, `failed` or `canceled`; the others wait (`waiting`).
 
-    Instants are 0 while they have not come, positions likewise. `score` sorts the queue: the
-    submit instant less a day for each point of priority. `was` is the status before the last change
-    of status; `dropped` and `dropped_delayed` count the ranks that waited when the stage was given
-    up. `unplaced` is the lowest rank that was never placed.
+    Instants are 0 while they have not come, positions likewise. `was` is the status before the last
+    change of status; `dropped` and `dropped_delayed` count the ranks that waited when the stage was
+    given up. `unplaced` is the lowest rank that was never placed.
     """
 
     workflow: str
@@ -57,7 +55,6 @@ class Stage(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     concurrency: int
     limit_ms: int
     preemptible: bool
-    score: int
     submitted_at: int
     submitted_position: int
     status: StageStatus = "waiting"
@@ -104,10 +101,16 @@ class Allocation(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     """One attempt of a rank, from its requeue or placement on.
 
     `state` is where it is now and `was` where it was before. It was queued at `queued_at`, and
-    could have been placed from `eligible_at` on (0: it backs off still). `started_at` is by the
-    node's clock where the node told it. `run_ms`, `cpu_ms`, `peak_bytes`, `exit_code`, `signal`
-    and `outcome` are known at the end. `behind` and `follower` are keys: of the one whose room
-    it takes over, while that holds it, and of the one that takes over its own.
+    could have been placed from `eligible_at` on (0: it backs off still). It has had its room since
+    `since` (0: not yet). `started_at` is by the node's clock where the node told it. `run_ms`,
+    `cpu_ms`, `peak_bytes`, `exit_code`, `signal` and `outcome` are known at the end.
+
+    A request for several chunks has them on the nodes of `chunks` (node -> how many); for a single
+    one that is empty and `node` says all. `behind` and `follower` are keys: of the one whose room
+    it takes over, while that holds it, and of the one that takes over its own. `after` are its
+    victims; until `seated_at` some of them still run on the room that it was given. `stopping` is
+    why it is being stopped, from `stopping_at` on: for `by` (empty: an administrator), whose
+    priority was `gap` higher, after it had run for `ran_ms`.
     """
 
     id: str
@@ -115,9 +118,9 @@ class Allocation(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     stage: str
     rank: int
     attempt: int
-    score: int
     shape: int = 0
     node: str = ""
+    chunks: dict[str, int] = {}
     behind: str = ""
     follower: str = ""
     state: State = "waiting"
@@ -132,9 +135,18 @@ class Allocation(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     eligible_position: int = 0
     placed_at: int = 0
     placed_position: int = 0
+    after: tuple[str, ...] = ()
+    seated_at: int = 0
+    seated_position: int = 0
+    since: int = 0
     started_at: int = 0
     started_position: int = 0
     stopping: str = ""
+    stopping_at: int = 0
+    stopping_position: int = 0
+    by: str = ""
+    gap: float = 0.0
+    ran_ms: int = 0
     ended_at: int = 0
     ended_position: int = 0
     outcome: str = ""
@@ -147,13 +159,24 @@ class Allocation(msgspec.Struct, array_like=True, kw_only=True, gc=False):
 
     @property
     def on(self) -> str | None:
-        """The node whose resources it holds now."""
-        return self.node if self.state in LIVE and not self.behind else None
+        """The node whose resources it holds now, where it is one alone (see `nodes.SEATS`)."""
+        held = self.state in LIVE and not self.behind and not self.chunks
+        return self.node if held else None
 
     @property
-    def live(self) -> int | None:
-        """Its score while it holds resources."""
-        return self.score if self.state in LIVE else None
+    def live(self) -> str | None:
+        """Its stage while it is placed and has not ended."""
+        return stage_key(self.workflow, self.stage) if self.state in LIVE else None
+
+    @property
+    def seats(self) -> dict[str, int]:
+        """How many chunks of its request it has, on which nodes; empty before it is placed."""
+        return self.chunks or ({self.node: 1} if self.node else {})
+
+    @property
+    def evicts(self) -> bool:
+        """Whether victims still run on the room that it was given."""
+        return bool(self.after) and not self.seated_at and self.state in LIVE
 
     @property
     def again(self) -> str | None:
@@ -171,7 +194,7 @@ STAGES = Table(
 ALLOCATIONS = Table(
     "allocations",
     Allocation,
-    columns={"on": str, "live": int, "again": str},
+    columns={"on": str, "live": str, "again": str},
     indexes=[("on",), ("live",), ("again",)],
 )
 
@@ -204,13 +227,12 @@ def place_of(allocation: str) -> Place:
 
 
 def _submitted(rows: Rows, record: Record, event: WorkflowSubmitted) -> None:
-    score = record.at - event.priority * DAY_MS
     for plan in stages_of(event):
-        stage = _planned(event, record, plan, score)
+        stage = _planned(event, record, plan)
         rows.put(STAGES, stage_key(event.workflow, plan.name), stage)
 
 
-def _planned(event: WorkflowSubmitted, record: Record, plan: StagePlan, score: int) -> Stage:
+def _planned(event: WorkflowSubmitted, record: Record, plan: StagePlan) -> Stage:
     return Stage(
         workflow=event.workflow,
         name=plan.name,
@@ -224,7 +246,6 @@ def _planned(event: WorkflowSubmitted, record: Record, plan: StagePlan, score: i
         concurrency=plan.concurrency,
         limit_ms=plan.limit_ms or event.timeout_ms,
         preemptible=plan.request.preemptible,
-        score=score,
         submitted_at=record.at,
         submitted_position=record.position,
         unplaced=plan.first,
@@ -292,6 +313,8 @@ def _placed(rows: Rows, record: Record, event: AllocationPlaced) -> None:
     allocation.was, allocation.state = allocation.state, "placed"
     allocation.shape = stage.shape
     allocation.node = event.node
+    allocation.chunks = event.chunks
+    allocation.after = event.after
     allocation.kind = event.kind
     allocation.revision = event.revision
     allocation.placed_at = record.at
@@ -300,6 +323,15 @@ def _placed(rows: Rows, record: Record, event: AllocationPlaced) -> None:
         allocation.behind = place_of(event.behind).key
         stage.ahead += 1
         _follow(rows, allocation.behind, place.key)
+    elif not event.after:
+        allocation.since = record.at
+
+
+def _seated(rows: Rows, record: Record, event: AllocationSeated) -> None:
+    allocation = rows.edit(ALLOCATIONS, place_of(event.allocation).key)
+    if allocation is not None:
+        allocation.since = allocation.seated_at = record.at
+        allocation.seated_position = record.position
 
 
 def _started(rows: Rows, record: Record, event: AllocationStarted) -> None:
@@ -321,6 +353,8 @@ def _stopping(rows: Rows, record: Record, event: AllocationStopping) -> None:
     if allocation is not None:
         allocation.was, allocation.state = allocation.state, "stopping"
         allocation.stopping = event.reason
+        allocation.stopping_at, allocation.stopping_position = record.at, record.position
+        allocation.by, allocation.gap, allocation.ran_ms = event.by, event.gap, event.ran_ms
 
 
 def _ended(rows: Rows, record: Record, event: AllocationEnded) -> None:
@@ -332,7 +366,7 @@ def _ended(rows: Rows, record: Record, event: AllocationEnded) -> None:
         stage.running -= 1
     else:
         stage.placed -= 1
-    _hand_on(rows, stage, allocation)
+    _hand_on(rows, record, stage, allocation)
     _count(stage, event.outcome, 1)
     allocation.was, allocation.state = allocation.state, "ended"
     allocation.outcome = event.outcome
@@ -346,12 +380,14 @@ def _ended(rows: Rows, record: Record, event: AllocationEnded) -> None:
     allocation.ended_position = record.position
 
 
-def _hand_on(rows: Rows, stage: Stage, allocation: Allocation) -> None:
+def _hand_on(rows: Rows, record: Record, stage: Stage, allocation: Allocation) -> None:
     """Its follower moves up; if it held room, the follower holds that now."""
     if allocation.follower:
         following = rows.edit(ALLOCATIONS, allocation.follower)
         if following is not None:
             following.behind = allocation.behind
+            if not allocation.behind:
+                following.since = record.at
     if allocation.behind:
         _follow(rows, allocation.behind, allocation.follower)
     if allocation.behind or allocation.follower:
@@ -405,7 +441,6 @@ def _attempt(place: Place, name: str, stage: Stage) -> Allocation:
         stage=place.stage,
         rank=place.rank,
         attempt=place.attempt,
-        score=stage.score,
     )
 
 
@@ -420,7 +455,7 @@ def _count(stage: Stage, outcome: str, change: int) -> None:
 
 PROJECTION = Projection(
     "stages",
-    1,
+    2,
     (STAGES, ALLOCATIONS),
     {
         WorkflowSubmitted: _submitted,
@@ -430,6 +465,7 @@ PROJECTION = Projection(
         StageFailed: _stage_failed,
         StageCanceled: _stage_canceled,
         AllocationPlaced: _placed,
+        AllocationSeated: _seated,
         AllocationStarted: _started,
         AllocationStopping: _stopping,
         AllocationEnded: _ended,

@@ -1,4 +1,4 @@
-"""Counts of ranks by owner and shape, and how long recent ones waited and ran."""
+"""Counts of ranks by owner and shape, how long recent ones waited and ran, how full nodes were."""
 
 from functools import lru_cache
 
@@ -10,6 +10,10 @@ from logyard_domain.events import (
     AllocationReady,
     AllocationRequeued,
     AllocationStarted,
+    NodeLost,
+    NodeRegistered,
+    NodeRemoved,
+    NodeReturned,
     StageCanceled,
     StageFailed,
     StageReady,
@@ -17,9 +21,11 @@ from logyard_domain.events import (
 )
 from logyard_domain.records import Record
 from logyard_projections.fold import Projection
+from logyard_projections.nodes import POOL, POOL_KEY, grown
 from logyard_projections.plans import stages_of
 from logyard_projections.queue import OWNERS
 from logyard_projections.rows import Rows
+from logyard_projections.spread import BUCKETS, slot
 from logyard_projections.stages import (
     ALLOCATIONS,
     STAGES,
@@ -32,13 +38,17 @@ from logyard_projections.tables import Table
 
 WINDOW_MS = 300_000
 WINDOWS_KEPT = 288
-BUCKETS = 148
-"""Enough for two years in steps of a quarter of a power of two."""
 DIRECTORY_KEY = "windows"
+TOTAL_KEY = "total"
+LOAD_KEY = "load"
 
 
 class Tally(msgspec.Struct, array_like=True, gc=False):
-    """Ranks of one owner with one shape (0: not ready yet) by where they are; and what was used."""
+    """Ranks of one owner with one shape (0: not ready yet) by where they are; and what was used.
+
+    `waits` counts how long those that were placed had waited, by `spread.slot`. The total over all
+    owners and shapes is kept in the same form.
+    """
 
     organization: str
     group: str
@@ -56,10 +66,15 @@ class Tally(msgspec.Struct, array_like=True, gc=False):
     requeued: int = 0
     run_ms: int = 0
     cpu_ms: int = 0
+    preempted: int = 0
+    waits: dict[int, int] = {}
 
 
 class Window(msgspec.Struct, array_like=True, gc=False):
-    """What happened in `WINDOW_MS` from `start` on; `waits` and `runs` count lengths by `slot`."""
+    """What happened in `WINDOW_MS` from `start` on; `waits` and `runs` count lengths by `slot`.
+
+    `used` and `offered` are amounts times milliseconds, of cores, MiB of memory, and devices.
+    """
 
     start: int
     placed: int
@@ -69,6 +84,11 @@ class Window(msgspec.Struct, array_like=True, gc=False):
     failed: int = 0
     canceled: int = 0
     submitted: int = 0
+    backfilled: int = 0
+    preempting: int = 0
+    evicted: int = 0
+    used: dict[str, int] = {}
+    offered: dict[str, int] = {}
 
     def __copy__(self) -> "Window":
         return msgspec.structs.replace(self, waits=list(self.waits), runs=list(self.runs))
@@ -80,25 +100,19 @@ class Directory(msgspec.Struct, array_like=True, gc=False):
     starts: tuple[int, ...]
 
 
-TALLIES = Table("tallies", Tally)
+class Load(msgspec.Struct, array_like=True, gc=False):
+    """How much of the nodes is in use since the instant `since`, as the pool had it then."""
+
+    since: int
+    used: dict[str, int]
+    capacity: dict[str, int]
+
+
+TALLIES = Table("tallies", Tally, columns={"shape": int}, indexes=[("shape",)])
+TOTALS = Table("totals", Tally)
+LOAD = Table("load", Load)
 WINDOWS = Table("windows", Window)
 DIRECTORY = Table("window_directory", Directory)
-
-
-def slot(ms: int) -> int:
-    """Where a length of time is counted: quarters of powers of two."""
-    if ms < 4:
-        return max(ms, 0)
-    bits = ms.bit_length()
-    return min((bits - 2) * 4 + ((ms >> (bits - 3)) & 3), BUCKETS - 1)
-
-
-def slot_most(number: int) -> int:
-    """The longest time (ms) that is counted in a slot."""
-    if number < 4:
-        return number
-    power, quarter = divmod(number, 4)
-    return ((5 + quarter) << (power - 1)) - 1
 
 
 @lru_cache(maxsize=16)
@@ -113,33 +127,32 @@ def tally_key(organization: str, group: str, user: str, shape: int) -> str:
 
 def _submitted(rows: Rows, record: Record, event: WorkflowSubmitted) -> None:
     total = sum(stage.last - stage.first + 1 for stage in stages_of(event))
-    tally = _tally(rows, event.workflow, 0)
-    if tally is not None:
+    for tally in _tallies(rows, event.workflow, 0):
         tally.pending += total
     _window(rows, record.at).submitted += 1
 
 
 def _stage_ready(rows: Rows, record: Record, event: StageReady) -> None:
     stage = rows.get(STAGES, stage_key(event.workflow, event.stage))
-    before, after = _tally(rows, event.workflow, 0), _tally(rows, event.workflow, event.shape)
-    if stage is not None and before is not None and after is not None:
-        before.pending -= stage.total
-        after.waiting += stage.total
+    if stage is None:
+        return
+    for tally in _tallies(rows, event.workflow, 0):
+        tally.pending -= stage.total
+    for tally in _tallies(rows, event.workflow, event.shape):
+        tally.waiting += stage.total
 
 
 def _stage_over(rows: Rows, record: Record, event: StageFailed | StageCanceled) -> None:
     stage = rows.get(STAGES, stage_key(event.workflow, event.stage))
     if stage is None:
         return
-    tally = _tally(rows, event.workflow, stage.shape)
-    if tally is None:
-        return
-    if stage.was == "waiting":
-        tally.pending -= stage.dropped
-    else:
-        tally.waiting -= stage.dropped
-        tally.delayed -= stage.dropped_delayed
-    tally.canceled += stage.dropped + stage.dropped_delayed
+    for tally in _tallies(rows, event.workflow, stage.shape):
+        if stage.was == "waiting":
+            tally.pending -= stage.dropped
+        else:
+            tally.waiting -= stage.dropped
+            tally.delayed -= stage.dropped_delayed
+        tally.canceled += stage.dropped + stage.dropped_delayed
 
 
 def _placed(rows: Rows, record: Record, event: AllocationPlaced) -> None:
@@ -147,26 +160,27 @@ def _placed(rows: Rows, record: Record, event: AllocationPlaced) -> None:
     allocation = rows.get(ALLOCATIONS, place.key)
     if allocation is None:
         return
-    tally = _tally(rows, place.workflow, allocation.shape)
-    if tally is None:
-        return
-    if allocation.was == "delayed":
-        tally.delayed -= 1
-    else:
-        tally.waiting -= 1
-    waited = allocation.placed_at - (allocation.eligible_at or allocation.queued_at)
-    tally.placed += 1
-    tally.attempts += 1
+    _loaded(rows, record)
+    waited = slot(allocation.placed_at - (allocation.eligible_at or allocation.queued_at))
+    for tally in _tallies(rows, place.workflow, allocation.shape):
+        if allocation.was == "delayed":
+            tally.delayed -= 1
+        else:
+            tally.waiting -= 1
+        tally.placed += 1
+        tally.attempts += 1
+        tally.waits = {**tally.waits, waited: tally.waits.get(waited, 0) + 1}
     window = _window(rows, record.at)
     window.placed += 1
-    window.waits[slot(waited)] += 1
+    window.waits[waited] += 1
+    window.backfilled += event.kind == "backfilled"
+    window.preempting += event.kind == "preempting"
 
 
 def _started(rows: Rows, record: Record, event: AllocationStarted) -> None:
     place = place_of(event.allocation)
     stage = rows.get(STAGES, place.stage_key)
-    tally = _tally(rows, place.workflow, stage.shape) if stage is not None else None
-    if tally is not None:
+    for tally in _tallies(rows, place.workflow, stage.shape) if stage is not None else ():
         tally.placed -= 1
         tally.running += 1
 
@@ -176,18 +190,20 @@ def _ended(rows: Rows, record: Record, event: AllocationEnded) -> None:
     allocation = rows.get(ALLOCATIONS, place.key)
     if allocation is None:
         return
-    tally = _tally(rows, place.workflow, allocation.shape)
-    if tally is None:
-        return
-    if allocation.started_position:
-        tally.running -= 1
-    else:
-        tally.placed -= 1
-    tally.run_ms += event.run_ms
-    tally.cpu_ms += event.cpu_ms
+    _loaded(rows, record)
+    evicted = allocation.stopping == "preempted" and event.outcome != "finished"
+    for tally in _tallies(rows, place.workflow, allocation.shape):
+        if allocation.started_position:
+            tally.running -= 1
+        else:
+            tally.placed -= 1
+        tally.run_ms += event.run_ms
+        tally.cpu_ms += event.cpu_ms
+        tally.preempted += evicted
+        _count(tally, event.outcome, 1)
     window = _window(rows, record.at)
     window.runs[slot(event.run_ms)] += 1
-    _count(tally, event.outcome, 1)
+    window.evicted += evicted
     _count(window, event.outcome, 1)
 
 
@@ -198,15 +214,13 @@ def _requeued(rows: Rows, record: Record, event: AllocationRequeued) -> None:
     stage = rows.get(STAGES, place.stage_key)
     if previous is None or allocation is None or stage is None:
         return
-    tally = _tally(rows, place.workflow, stage.shape)
-    if tally is None:
-        return
-    _count(tally, previous.outcome, -1)
-    tally.requeued += 1
-    if allocation.state == "delayed":
-        tally.delayed += 1
-    else:
-        tally.waiting += 1
+    for tally in _tallies(rows, place.workflow, stage.shape):
+        _count(tally, previous.outcome, -1)
+        tally.requeued += 1
+        if allocation.state == "delayed":
+            tally.delayed += 1
+        else:
+            tally.waiting += 1
 
 
 def _ready(rows: Rows, record: Record, event: AllocationReady) -> None:
@@ -215,8 +229,7 @@ def _ready(rows: Rows, record: Record, event: AllocationReady) -> None:
     allocation = rows.get(ALLOCATIONS, place.key)
     if stage is None or allocation is None or allocation.was != "delayed":
         return
-    tally = _tally(rows, place.workflow, stage.shape)
-    if tally is not None:
+    for tally in _tallies(rows, place.workflow, stage.shape):
         tally.delayed -= 1
         tally.waiting += 1
 
@@ -230,16 +243,48 @@ def _count(row: Tally | Window, outcome: str, change: int) -> None:
         row.failed += change
 
 
-def _tally(rows: Rows, workflow: str, shape: int) -> Tally | None:
+def _tallies(rows: Rows, workflow: str, shape: int) -> tuple[Tally, ...]:
+    """The counts of the owner with the shape, and the total; nothing for an unknown workflow."""
     owner = rows.get(OWNERS, workflow)
     if owner is None:
-        return None
+        return ()
     key = tally_key(owner.organization, owner.group, owner.user, shape)
     tally = rows.edit(TALLIES, key)
     if tally is None:
         tally = Tally(owner.organization, owner.group, owner.user, shape)
         rows.put(TALLIES, key, tally)
-    return tally
+    total = rows.edit(TOTALS, TOTAL_KEY)
+    if total is None:
+        total = Tally("", "", "", 0)
+        rows.put(TOTALS, TOTAL_KEY, total)
+    return tally, total
+
+
+def _offered(
+    rows: Rows, record: Record, event: NodeRegistered | NodeLost | NodeReturned | NodeRemoved
+) -> None:
+    _loaded(rows, record)
+
+
+def _loaded(rows: Rows, record: Record) -> None:
+    """Charge what was in use until now to the windows that it was in use in."""
+    pool = rows.get(POOL, POOL_KEY)
+    if pool is None:
+        return
+    load = rows.edit(LOAD, LOAD_KEY)
+    if load is None:
+        load = Load(record.at, {}, {})
+        rows.put(LOAD, LOAD_KEY, load)
+    # Windows before these would be dropped at once.
+    since = max(load.since, record.at - record.at % WINDOW_MS - (WINDOWS_KEPT - 1) * WINDOW_MS)
+    while since < record.at and (load.used or load.capacity):
+        until = min(record.at, since - since % WINDOW_MS + WINDOW_MS)
+        window = _window(rows, since)
+        window.used = grown(window.used, load.used, until - since)
+        window.offered = grown(window.offered, load.capacity, until - since)
+        since = until
+    load.since = record.at
+    load.used, load.capacity = pool.used, pool.capacity
 
 
 def _window(rows: Rows, at: int) -> Window:
@@ -256,6 +301,8 @@ def _window(rows: Rows, at: int) -> Window:
 def _keep(rows: Rows, start: int) -> None:
     directory = rows.get(DIRECTORY, DIRECTORY_KEY)
     starts = (*(directory.starts if directory is not None else ()), start)
+    if len(starts) > 1 and starts[-2] > start:
+        starts = tuple(sorted(starts))
     for old in starts[:-WINDOWS_KEPT]:
         rows.delete(WINDOWS, window_key(old))
     rows.put(DIRECTORY, DIRECTORY_KEY, Directory(starts[-WINDOWS_KEPT:]))
@@ -263,8 +310,8 @@ def _keep(rows: Rows, start: int) -> None:
 
 PROJECTION = Projection(
     "stats",
-    1,
-    (TALLIES, WINDOWS, DIRECTORY),
+    2,
+    (TALLIES, TOTALS, WINDOWS, DIRECTORY, LOAD),
     {
         WorkflowSubmitted: _submitted,
         StageReady: _stage_ready,
@@ -275,5 +322,9 @@ PROJECTION = Projection(
         AllocationEnded: _ended,
         AllocationRequeued: _requeued,
         AllocationReady: _ready,
+        NodeRegistered: _offered,
+        NodeLost: _offered,
+        NodeReturned: _offered,
+        NodeRemoved: _offered,
     },
 )

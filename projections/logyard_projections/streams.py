@@ -10,6 +10,7 @@ from logyard_domain.events import (
     AllocationPlaced,
     AllocationReady,
     AllocationRequeued,
+    AllocationSeated,
     AllocationStarted,
     AllocationStopping,
     AnyEvent,
@@ -21,6 +22,9 @@ from logyard_domain.events import (
     NodeRemoved,
     NodeReturned,
     NodeUncordoned,
+    ReservationHeld,
+    ReservationMoved,
+    ReservationReleased,
     StageCanceled,
     StageFailed,
     StageFinished,
@@ -55,11 +59,15 @@ OF_WORKFLOW: tuple[type[Any], ...] = (
 )
 OF_ALLOCATION: tuple[type[Any], ...] = (
     AllocationPlaced,
+    AllocationSeated,
     AllocationStarted,
     AllocationStopping,
     AllocationEnded,
     AllocationRequeued,
     AllocationReady,
+    ReservationHeld,
+    ReservationMoved,
+    ReservationReleased,
 )
 OF_NODE: tuple[type[Any], ...] = (
     NodeRegistered,
@@ -124,6 +132,14 @@ def _of_allocation(rows: Rows, record: Record, event: Any) -> None:
     _note(rows, event.allocation.partition("/")[0], record.position)
 
 
+def _stopping(rows: Rows, record: Record, event: AllocationStopping) -> None:
+    workflow, preemptor = event.allocation.partition("/")[0], event.by.partition("/")[0]
+    _note(rows, workflow, record.position)
+    if preemptor and preemptor != workflow:
+        # An eviction belongs to both sides.
+        _note(rows, preemptor, record.position)
+
+
 def _note(rows: Rows, workflow: str, position: int) -> None:
     key = activity_key(workflow, position >> SPAN_BITS)
     activity = rows.edit(ACTIVITY, key)
@@ -144,6 +160,7 @@ _HANDLERS: dict[type, Handler] = {
     **dict.fromkeys(OF_WORKFLOW, _of_workflow),
     **dict.fromkeys(OF_ALLOCATION, _of_allocation),
     WorkflowSubmitted: _submitted,
+    AllocationStopping: _stopping,
 }
 
-PROJECTION = Projection("streams", 1, (ACTIVITY,), _HANDLERS)
+PROJECTION = Projection("streams", 2, (ACTIVITY,), _HANDLERS)

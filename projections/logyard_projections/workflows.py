@@ -81,6 +81,7 @@ WORKFLOWS = Table(
         "user": str,
         "name": str,
         "created": int,
+        "priority": int,
     },
     indexes=[
         ("created",),

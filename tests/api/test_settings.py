@@ -50,6 +50,29 @@ def test_pairs_are_read_from_text_and_tables() -> None:
     assert settings.node_memory_bytes == 2 * 1024**3
 
 
+def test_decisions_are_read_as_people_write_them(elsewhere: Path) -> None:
+    (elsewhere / "logyard.toml").write_text(
+        "[decisions]\n"
+        'workflow.killGrace = "45s"\n'
+        'scheduler.priority = "user.priority"\n'
+        "scheduler.preemption.priorityGap = 2\n"
+        "scheduler.preemption.multiVictim.enabled = true\n"
+    )
+    assert load({}, {}).decisions == {
+        "workflow.killGrace": 45_000,
+        "scheduler.priority": "user.priority",
+        "scheduler.preemption.priorityGap": 2.0,
+        "scheduler.preemption.multiVictim.enabled": True,
+    }
+    expression = "clamp(user.priority, 0, 9) + (group.name == 'a' ? 1 : 0)"
+    text = f"node.lostAfter=9000,scheduler.priority={expression}, scheduler.backfill.enabled=false"
+    assert load({}, {"LOGYARD_DECISIONS": text}).decisions == {
+        "node.lostAfter": 9_000,
+        "scheduler.priority": expression,
+        "scheduler.backfill.enabled": False,
+    }
+
+
 @pytest.mark.parametrize(
     ("flags", "environment", "said"),
     [
@@ -63,6 +86,16 @@ def test_pairs_are_read_from_text_and_tables() -> None:
         ({"nodes": 100_000}, {}, "between 0 and 1000 nodes"),
         ({"decisions": "node.lostAftr=1"}, {}, "did you mean node.lostAfter?"),
         ({"decisions": {"node.lostAfter": 1}}, {}, "too small; the least is 100"),
+        (
+            {"decisions": {"node": {"lostAfter": "soon"}}},
+            {},
+            "node.lostAfter: `soon` is no duration",
+        ),
+        (
+            {},
+            {"LOGYARD_DECISIONS": "scheduler.priority=grup.priority"},
+            "LOGYARD_DECISIONS:\nscheduler.priority:1:1  grup.priority is not a variable",
+        ),
         ({"host": "0.0.0.0"}, {}, "no token is set: give --token-file FILE or LOGYARD_TOKEN"),
         ({"token": "short"}, {}, "the least is 16"),
         ({"token": TOKEN, "token-file": "x"}, {}, "both set; keep one"),

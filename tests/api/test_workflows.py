@@ -243,7 +243,7 @@ def test_activity_tells_what_happened_in_order(server: YardServer) -> None:
     assert whole["cursor"] == ""
     positions = [int(one["metadata"]["position"]) for one in whole["events"]]
     assert positions == sorted(positions) and len(positions) > 10
-    assert whole["events"][0]["message"].startswith("submitted by ")
+    assert whole["events"][0]["message"].startswith("test started by ")
     assert whole["events"][-1]["eventType"] == "STAGE_EVENT_TYPE_WORKFLOW_FINISHED"
     paged: list[Any] = []
     cursor = ""

@@ -151,7 +151,11 @@ def test_asking_about_a_workflow(user: Terminal) -> None:
     told_log = user.run("workflow", "log", workflow, "--json", "--stream", "out").lines
     assert list(told_log[0]["result"]) == ["output"]
     happened = user.run("workflow", "events", workflow).out.splitlines()
-    assert re.search(r"workflow +asked started by .* \(group default\), priority -3$", happened[0])
+    assert re.search(
+        r"workflow +asked started by .* \(group default\), "
+        r"priority set \(workflow: -3, organization: 0, group: 0, user: 0\)$",
+        happened[0],
+    )
     assert any(re.search(r"workflow +finished$", line) for line in happened)
     cloud = user.run("workflow", "events", workflow, "--json", "--tail", "2").lines
     assert [one["specversion"] for one in cloud] == ["1.0", "1.0"]
@@ -303,15 +307,38 @@ def test_a_waiting_job_is_explained(user: Terminal) -> None:
         )
     assert kinds == ("capacity", "never")
     why = user.run("workflow", "why", f"{second}/long").out
-    assert why.startswith(f"{second}/long/0#1 waits for capacity: no node has 2 cpu free\n")
-    assert f"{first}/long/0#1" in why
+    assert why.startswith(
+        f"{second}/long/0#1 waits for capacity: no node has 2 cpu free; it is the head, promised "
+        "node1 by "
+    )
+    assert re.search(rf"^  held by +{first}/long \(ends by \d", why, re.MULTILINE)
+    assert re.search(r"^  order +priority 0 = .*; the default policy", why, re.MULTILINE)
+    assert not re.search(r"\dT\d\d:", why), "instants are in local time"
+    history = user.run("workflow", "why", f"{second}/long", "--history").out
+    assert re.search(r"^SINCE +FOR +WAITED FOR +POSITION$", history, re.MULTILINE)
+    assert re.search(r" capacity +\d+$", history, re.MULTILINE)
     assert re.search(r"^as of position [\d,]+$", why, re.MULTILINE)
     shown = user.run("queue", "show").out
     assert re.search(rf"^ready .*{second} large +long +2 cpu ", shown, re.MULTILINE)
-    assert re.search(rf"^parked .*{huge} ", shown, re.MULTILINE)
+    assert re.search(rf"^parked .*{huge} .* never: no node has 64 cpu ", shown, re.MULTILINE)
+    assert re.search(rf"^running .*{first} .* started by order ", shown, re.MULTILINE)
+    assert re.search(rf"^ready .*{second} .* head: starts by ", shown, re.MULTILINE)
+    by_age = user.run("queue", "show", "--sort", "age", "--min-priority", "-1", "--json").json
+    assert [one["workflowId"] for one in by_age["allocations"]] == [first, second, huge]
+    watched = user.start("queue", "show", "--watch")
+    assert watched.stdout is not None
+    assert watched.stdout.readline().startswith("QUEUE ")
+    watched.send_signal(signal.SIGINT)
+    watched.communicate(timeout=30)
+    assert watched.returncode == 130
     assert "shown as" in shown.splitlines()[-1]
     stats = user.run("queue", "stats")
     assert "1 running, 1 ready, 1 parked, 0 pending" in stats.out.splitlines()[0]
+    for title in ("ORGANIZATION", "GROUP", "USER", "SHAPE"):
+        assert re.search(rf"^{title} +RUNNING +READY ", stats.out, re.MULTILINE)
+    assert re.search(r"^  cpu in use 50% now", stats.out, re.MULTILINE)
+    described = user.run("workflow", "describe", f"{second}/long").out
+    assert re.search(r"^  priority  \S+ = organization 0 .*; the default policy$", described, re.M)
     for workflow in (first, second, huge):
         assert user.run("workflow", "stop", workflow).code == 0
         assert user.run("workflow", "status", "--watch", workflow).code == 1

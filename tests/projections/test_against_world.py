@@ -1,20 +1,29 @@
 """Rows and answers agree with the world that the scheduler decides from."""
 
-from itertools import pairwise
+from collections.abc import Sequence
+from functools import reduce
+from math import isfinite
+from operator import add
 
 import msgspec
 import pytest
 
+from logyard_domain.rules.priorities import priority_of
 from logyard_domain.world import Stage as WorldStage
-from logyard_projections.answers.queue import Asked, queue_page
+from logyard_projections.answers import history
+from logyard_projections.answers.forecasts import promises_in_force
+from logyard_projections.answers.nodes import get_node
+from logyard_projections.answers.queue import Asked, QueueEntry, queue_page
+from logyard_projections.answers.rooms import on_node
 from logyard_projections.answers.stats import stats
 from logyard_projections.answers.why import explain
 from logyard_projections.catalog import PROJECTIONS
-from logyard_projections.nodes import NODES
+from logyard_projections.nodes import NODES, POOL, POOL_KEY, Pool
+from logyard_projections.queue import LANES, WAITING
 from logyard_projections.runners.memory import MemoryRunner
-from logyard_projections.stages import STAGES, stage_key
+from logyard_projections.stages import ALLOCATIONS, STAGES, place_of, stage_key
 from logyard_projections.view import View
-from tests.projections.story import Story, random_story
+from tests.projections.story import Story, busy_story, random_story
 
 CASES = [(seed, turns) for seed in range(25) for turns in (15, 40, 90)]
 
@@ -33,10 +42,28 @@ def alive(story: Story) -> list[WorldStage]:
 
 @pytest.mark.parametrize(("seed", "turns"), CASES)
 def test_rows_agree_with_the_world(seed: int, turns: int) -> None:
-    story = random_story(seed, turns)
+    _all_agrees(random_story(seed, turns))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_agree_with_a_full_yard(seed: int) -> None:
+    _all_agrees(busy_story(seed, 20 + 2 * seed))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_long_histories_are_put_together(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(history, "STRETCHES_MOST", 2)
+    story = busy_story(seed, 80)
+    with folded(story).read() as view:
+        _explanations_hold(view, story)
+
+
+def _all_agrees(story: Story) -> None:
     with folded(story).read() as view:
         _stages_agree(view, story)
         _nodes_agree(view, story)
+        _allocations_agree(view, story)
+        _promises_agree(view, story)
         _queue_agrees(view, story)
         _stats_agree(view)
         _explanations_hold(view, story)
@@ -62,33 +89,107 @@ def _nodes_agree(view: View, story: Story) -> None:
         row = rows[node.name]
         held = [one for one in node.running if story.world.allocations[one].behind is None]
         assert (row.state, row.running) == (node.status, len(held))
+        assert (row.busy, row.sole) == (node.busy, node.sole)
         assert row.capacity.cores - row.cores_used == node.free_cores
         assert row.capacity.memory - row.memory_used == node.free_memory
         for device, free in node.free_devices.items():
             assert row.capacity.devices.get(device, 0) - row.devices_used.get(device, 0) == free
+        assert {one.id for one, _ in on_node(view, node.name, 1000)} == set(held)
+        told = get_node(view, node.name, cluster="")
+        assert told is not None
+        assert told.capacity.cores == told.allocated.cores + told.free.cores - told.owed.cores
+    pool = view.get(POOL, POOL_KEY) or Pool({}, {})
+    there = [node for node in story.world.nodes.values() if node.status != "lost"]
+    assert pool.capacity.get("cores", 0) == sum(node.capacity.cores for node in there)
+    used = sum(node.capacity.cores - node.free_cores for node in story.world.nodes.values())
+    assert pool.used.get("cores", 0) == used
+
+
+def _allocations_agree(view: View, story: Story) -> None:
+    for one in story.world.allocations.values():
+        row = view.get(ALLOCATIONS, place_of(one.id).key)
+        assert row is not None
+        assert row.seats == {node.name: count for node, count in one.chunks}
+        assert (row.since, row.evicts) == (one.since, bool(one.after))
+        assert (row.behind != "") == (one.behind is not None)
+        assert row.stopping == one.stopping
+    for victim, preemptor in story.world.preemptors.items():
+        row = view.get(ALLOCATIONS, place_of(preemptor.id).key)
+        assert row is not None
+        assert victim in row.after
+
+
+def _promises_agree(view: View, story: Story) -> None:
+    held = {one.allocation: one for one in promises_in_force(view)}
+    assert set(held) == set(story.world.reservations)
+    for name, reservation in story.world.reservations.items():
+        row = held[name]
+        assert (row.at, row.chunks, row.position) == (
+            reservation.at,
+            reservation.chunks,
+            reservation.position,
+        )
+        assert row.first_at
+        assert row.forecasts[-1].at == row.at
+
+
+def _order_of(story: Story, stage: WorldStage, at: int) -> tuple[float, int, int]:
+    """How the scheduler sorts it."""
+    value = priority_of(story.world, story.world.priority, stage, at)
+    return (-value, stage.workflow.position, stage.plan.index)
 
 
 def _queue_agrees(view: View, story: Story) -> None:
+    at = story.at + 7
     waiting = [
         stage
         for stage in alive(story)
         if stage.status in ("ready", "started") and stage.waiting + len(stage.delayed)
     ]
-    waiting.sort(key=lambda stage: stage.order)
+    waiting.sort(key=lambda stage: _order_of(story, stage, at))
     want = [(stage.workflow.id, stage.plan.name) for stage in waiting]
-    both = queue_page(view, Asked(sections=("ready", "parked")), size=1000).allocations
+    both = queue_page(view, Asked(sections=("ready", "parked")), size=1000, now=at).allocations
     found = [(entry.workflow_id, entry.stage) for entry in both]
     assert sorted(found) == sorted(want)
     for section in ("ready", "parked"):
         part = [(one.workflow_id, one.stage) for one in both if one.section == section]
         assert part == [one for one in want if one in part]
+    for stage in waiting:
+        entry = both[found.index((stage.workflow.id, stage.plan.name))]
+        value = priority_of(story.world, story.world.priority, stage, at)
+        assert entry.priority == (value if isfinite(value) else None)
+    _pages_agree(view, both, at)
     ranks = queue_page(view, Asked(sections=("ready", "parked"), expand=True), size=1000)
     assert ranks.shown == len(ranks.allocations)
     assert ranks.shown == sum(stage.waiting + len(stage.delayed) for stage in waiting)
     assert len({entry.id for entry in ranks.allocations}) == ranks.shown
-    running = queue_page(view, Asked(sections=("running",)), size=1000).allocations
+    running = queue_page(view, Asked(sections=("running",)), size=1000, now=at).allocations
     assert {one.id for one in running} == set(story.world.allocations)
-    assert all(before.priority >= after.priority for before, after in pairwise(running))
+    stages = [story.world.allocations[one.id].stage for one in running]
+    places = [_order_of(story, stage, at) for stage in stages]
+    assert places == sorted(places)
+    _lanes_agree(view, waiting)
+
+
+def _pages_agree(view: View, whole: Sequence[QueueEntry], at: int) -> None:
+    seen: list[str] = []
+    token = ""
+    while True:
+        asked = Asked(sections=("ready", "parked"))
+        page = queue_page(view, asked, size=2, token=token, now=at)
+        seen += [one.id for one in page.allocations]
+        token = page.page_token
+        if not token:
+            break
+    assert seen == [one.id for one in whole]
+
+
+def _lanes_agree(view: View, waiting: list[WorldStage]) -> None:
+    """Each lane counts what waits in it."""
+    lanes = view.scan(LANES).rows
+    assert sum(lane.stages for lane in lanes) == len(waiting)
+    for lane in lanes:
+        assert lane.stages == len(view.scan(WAITING, where={"lane": lane.key}).rows) > 0
 
 
 def _stats_agree(view: View) -> None:
@@ -105,7 +206,7 @@ def _stats_agree(view: View) -> None:
     assert total.canceled == sum(row.canceled for row in rows)
     everything = msgspec.structs.astuple(total)
     assert sum(everything) == sum(row.total for row in rows)
-    for part in (counts.by_group, counts.by_user, counts.by_shape):
+    for part in (counts.by_organization, counts.by_group, counts.by_user, counts.by_shape):
         summed = [
             sum(column) for column in zip(*(_numbers(one.counts) for one in part), strict=True)
         ]
@@ -126,7 +227,15 @@ def _explanations_hold(view: View, story: Story) -> None:
         assert told is not None
         assert sum(part.ms for part in told.waited) == told.waited_ms
         assert all(part.ms > 0 for part in told.waited)
-        assert sum(term.value for term in told.terms) == told.priority
+        assert sum(one.ms for one in told.history) == told.waited_ms
+        by_reason: dict[str, int] = {}
+        for one in told.history:
+            by_reason[one.reason] = by_reason.get(one.reason, 0) + one.ms
+        assert by_reason == {one.reason: one.ms for one in told.waited}
+        values = [term.value for term in told.terms]
+        if None not in values:
+            total = reduce(add, [value for value in values if value is not None])
+            assert total == told.priority
         assert told.blockers[0].kind == told.kind
         if told.pool:
             assert sum(one.nodes for one in told.pool) == told.pool_nodes == len(story.world.nodes)

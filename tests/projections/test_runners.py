@@ -14,7 +14,7 @@ from logyard_projections.queue import WAITING
 from logyard_projections.rows import Rows
 from logyard_projections.runners.runner import Gap, OtherLog, Runner
 from logyard_projections.stages import ALLOCATIONS, STAGES
-from logyard_projections.tables import Table
+from logyard_projections.tables import Table, Value
 from logyard_projections.view import BadToken, Page
 from logyard_projections.workflows import WORKFLOWS, Workflow
 from tests.projections.conftest import Open
@@ -48,8 +48,12 @@ def expected(records: list[Record]) -> dict[str, list[object]]:
         found = stores[table.name].get(key)
         return None if found is None else table.decode(found)
 
+    def find(table: Table[msgspec.Struct], column: str, value: Value) -> list[str]:
+        rows = {key: table.decode(body) for key, body in stores[table.name].items()}
+        return [key for key, row in rows.items() if getattr(row, column) == value]
+
     for record in records:
-        rows = Rows(fetch)
+        rows = Rows(fetch, find)
         for table in ALL:
             rows.open(table)
         for projection in PROJECTIONS:

@@ -8,7 +8,13 @@ from logyard_api.bodies import Answer, Count
 from logyard_api.errors import invalid
 from logyard_api.operations import Routes, ViewQuery
 from logyard_api.yard import Yard
-from logyard_projections.answers.queue import Asked, QueuePage, queue_page, sections_of
+from logyard_projections.answers.queue import (
+    Asked,
+    QueuePage,
+    queue_page,
+    sections_of,
+    sort_of,
+)
 from logyard_projections.answers.stats import Stats, stats
 from logyard_projections.view import View
 
@@ -27,6 +33,7 @@ class QueueQuery(ViewQuery, frozen=True):
     user: only this user's
     group: only this group's
     workflow: only this workflow's
+    sort: priority (when absent), age, user or group; within running, ready, parked and pending
     expand: an entry for each waiting rank, instead of one for all that are alike
     pageSize: entries of a page; 25 when absent, at most 1000
     pageToken: `pageToken` of the page before
@@ -38,6 +45,7 @@ class QueueQuery(ViewQuery, frozen=True):
     user: str = ""
     group: str = ""
     workflow: str = ""
+    sort: str = ""
     expand: bool = False
     page_size: Count = 0
     page_token: str = ""
@@ -66,7 +74,9 @@ async def get_queue(yard: Yard, query: QueueQuery) -> Answer[QueuePage]:
 
 @routes.add("GET", "/v4/queue/stats")
 async def get_queue_stats(yard: Yard, query: StatsQuery) -> Answer[Stats]:
-    """The queue in numbers: by group, user, shape and reason; waits, runs and throughput."""
+    """The queue in numbers: by organization, group, user, shape and reason; waits, runs,
+    throughput, how full the nodes were, how true forecasts of starts came.
+    """
     return await yard.look(lambda view: stats(view, query.window_seconds * 1000))
 
 
@@ -81,5 +91,6 @@ def _page(yard: Yard, view: View, query: QueueQuery) -> QueuePage:
         workflow=query.workflow,
         priority_min=query.priority_min,
         expand=query.expand,
+        sort=sort_of(query.sort),
     )
     return queue_page(view, asked, size=query.page_size, token=query.page_token, now=yard.now())

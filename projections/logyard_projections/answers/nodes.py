@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from logyard_projections.answers.asking import conditions, page_size
+from logyard_projections.answers.rooms import free_on, on_node
 from logyard_projections.instants import rfc3339
 from logyard_projections.nodes import NODES, Node
-from logyard_projections.stages import ALLOCATIONS
-from logyard_projections.view import View
+from logyard_projections.view import LIMIT_MAX, View
 
 FILTER = {"state": "state"}
 GIB = 1 << 30
@@ -36,8 +36,9 @@ class RunningJob(msgspec.Struct, frozen=True, rename="camel"):
 class NodeAnswer(msgspec.Struct, frozen=True, rename="camel"):
     """A node. `running_jobs` is a count in lists and the jobs themselves for one node.
 
-    `state` is ``up``, ``cordoned``, ``draining``, ``drained`` or ``lost``, in force since `since`
-    (position `state_position`) for `reason`.
+    `capacity` is `allocated` plus `free` less `owed`: what victims of preemption still use of the
+    room that was given away already. `state` is ``up``, ``cordoned``, ``draining``, ``drained`` or
+    ``lost``, in force since `since` (position `state_position`) for `reason`.
     """
 
     id: str
@@ -57,6 +58,7 @@ class NodeAnswer(msgspec.Struct, frozen=True, rename="camel"):
     capacity: Amounts
     allocated: Amounts
     free: Amounts
+    owed: Amounts
     annotations: dict[str, str]
     features: tuple[str, ...]
     limits: str
@@ -96,26 +98,16 @@ def get_node(view: View, name: str, *, cluster: str) -> NodeAnswer | None:
             state=one.state,
             since=rfc3339(one.started_at or one.placed_at),
         )
-        for one in view.scan(ALLOCATIONS, where={"on": name}).rows
+        for one, _ in on_node(view, name, LIMIT_MAX)
     )
     return _answer(node, cluster, running)
 
 
-def free_of(node: Node) -> tuple[int, int, dict[str, int]]:
-    """Cores, bytes and devices that nothing holds; never below zero."""
-    capacity, devices = node.capacity, node.capacity.devices
-    if devices and node.devices_used:
-        used = node.devices_used
-        devices = {name: max(count - used.get(name, 0), 0) for name, count in devices.items()}
-    cores, memory = capacity.cores - node.cores_used, capacity.memory - node.memory_used
-    return max(cores, 0), max(memory, 0), devices
-
-
 def _answer(node: Node, cluster: str, running: int | tuple[RunningJob, ...]) -> NodeAnswer:
     capacity = node.capacity
-    cores, memory, devices = free_of(node)
+    unused = free_on(node)
     total = Amounts(capacity.cores, str(capacity.memory), capacity.devices)
-    free = Amounts(cores, str(memory), devices)
+    free = Amounts(unused.cores, str(unused.memory), unused.devices)
     used = {name: count for name, count in node.devices_used.items() if count}
     return NodeAnswer(
         id=node.name,
@@ -135,6 +127,7 @@ def _answer(node: Node, cluster: str, running: int | tuple[RunningJob, ...]) -> 
         capacity=total,
         allocated=Amounts(node.cores_used, str(node.memory_used), used),
         free=free,
+        owed=_owed(node),
         annotations=node.annotations,
         features=node.features,
         limits=node.limits,
@@ -142,6 +135,18 @@ def _answer(node: Node, cluster: str, running: int | tuple[RunningJob, ...]) -> 
         version=node.version,
         incarnation=node.incarnation,
         registered=rfc3339(node.registered),
+    )
+
+
+def _owed(node: Node) -> Amounts:
+    capacity = node.capacity
+    over = {
+        name: count - capacity.devices.get(name, 0) for name, count in node.devices_used.items()
+    }
+    return Amounts(
+        max(node.cores_used - capacity.cores, 0),
+        str(max(node.memory_used - capacity.memory, 0)),
+        {name: count for name, count in over.items() if count > 0},
     )
 
 

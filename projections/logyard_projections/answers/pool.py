@@ -1,23 +1,30 @@
 """What the nodes mean for a request: which could hold it, which not, and who is in the way."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from logyard_domain.resources import Request
-from logyard_projections.answers.nodes import free_of
+from logyard_domain.resources import Request, asks_nothing
+from logyard_projections.answers.rooms import Free, chunks_in, on_node
+from logyard_projections.answers.situation import Situation
 from logyard_projections.answers.stages import instant
 from logyard_projections.answers.words import misfit
-from logyard_projections.nodes import NODES, Node
-from logyard_projections.queue import OWNERS
+from logyard_projections.nodes import SEATS, Node, misfit_of
+from logyard_projections.queue import Owner
 from logyard_projections.shapes import SHAPES, shape_key
-from logyard_projections.stages import ALLOCATIONS, STAGES, Allocation, stage_key
+from logyard_projections.stages import ALLOCATIONS, STAGES, Allocation, place_of, stage_key
 from logyard_projections.view import View
 
 NEAREST = 3
 """Nodes whose allocations are named as holders."""
 HOLDERS = 10
+LOOKED_AT = 200
+"""Allocations on a node that are looked at."""
 FREE, BUSY, TAKEN = "free now", "busy", "taken whole"
+GRACE = "workflow.killGrace"
+OVERDUE_MS = 1_000
+Sees = Callable[[Owner], bool]
+"""Whether who asks may see the name of work of this owner."""
 
 
 class NodeCount(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,8 +49,9 @@ class Quantity(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Holder(msgspec.Struct, frozen=True, rename="camel"):
-    """An allocation that holds what is waited for; `est_finish` is when its time limit ends it,
-    `within_ms` how long that is from the instant of the view.
+    """An allocation that holds what is waited for; `est_finish` is when its time limit ends it
+    (with the grace of a kill), `within_ms` how long that is from the instant of the view. It has
+    `chunks` of (`cores`, `memory`, `devices`) on the nodes that are waited for.
     """
 
     allocation_id: str
@@ -51,6 +59,7 @@ class Holder(msgspec.Struct, frozen=True, rename="camel"):
     group: str
     user: str
     node_id: str
+    chunks: int
     cores: int
     memory: int
     devices: dict[str, int]
@@ -59,152 +68,216 @@ class Holder(msgspec.Struct, frozen=True, rename="camel"):
     positions: tuple[int, ...]
 
 
+class Others(msgspec.Struct, frozen=True, rename="camel"):
+    """Holders whose names may not be seen, together: what they hold, when the last of them ends."""
+
+    allocations: int
+    cores: int
+    memory: int
+    devices: dict[str, int]
+    est_finish: str | None
+
+
 class Pool(msgspec.Struct, frozen=True):
-    """All nodes as the request sees them."""
+    """All nodes as the request sees them. `free_now` chunks fit now, of those that are asked for;
+    `looked_at` are the nodes whose holders are told.
+    """
 
     nodes: int
     counts: tuple[NodeCount, ...]
     could_hold: int
+    free_now: int
     nearest: str
     quantities: tuple[Quantity, ...]
     held_by: int
-    holders: tuple[Holder, ...]
+    looked_at: tuple[str, ...]
 
 
-class _Seen(msgspec.Struct, frozen=True, gc=False):
-    """A node that could hold the request: what it lacks now as a sum of shares, and in full."""
-
-    shortage: float
-    name: str
-    dimensions: tuple[tuple[str, int, int], ...]
-    running: int
+Seen = tuple[float, str, Node, Free]
+"""How much is short on a node as a sum of shares, its name, the node, what is free there."""
 
 
-def survey(view: View, request: Request) -> Pool:
-    """Look at every node once."""
+def survey(situation: Situation, request: Request, promised: Iterable[str] = ()) -> Pool:
+    """Look at every node once. The holders to be told are those on the nodes `promised`, else on
+    the nodes that are nearest to having room.
+    """
     causes: dict[str, list[int]] = {}
-    could: list[_Seen] = []
-    for node in all_nodes(view):
-        found = misfit_of(node, request)
-        if found:
-            cause = misfit(found, request)
-        elif node.state != "up":
-            cause = node.state
-        else:
-            seen = _look(node, request)
-            could.append(seen)
-            taken = node.sole and request.cores
-            cause = TAKEN if taken else BUSY if seen.shortage else FREE
-        causes.setdefault(cause, []).append(max(node.position, node.placed_position))
-    could.sort(key=lambda seen: (seen.shortage, seen.name))
-    holders = [one for seen in could[:NEAREST] for one in _holders(view, seen.name)]
-    holders.sort(key=lambda one: (one.est_finish or "9", one.allocation_id))
+    could: list[Seen] = []
+    free_now = 0
+    nothing = asks_nothing(request)
+    for alike in situation.rooms.kinds.values():
+        found = misfit_of(alike.sample, request)
+        why = misfit(found, request) if found else ""
+        for node, free in alike.nodes:
+            cause = why
+            if not found and node.state == "up":
+                short = _shortage(free, request)
+                taken = bool(node.sole) and not nothing
+                could.append((short + taken, node.name, node, free))
+                free_now += 0 if taken or short else chunks_in(free, request, request.nodes)
+                cause = TAKEN if taken else BUSY if short else FREE
+            elif not found:
+                cause = node.state
+            causes.setdefault(cause, []).append(max(node.position, node.placed_position))
+    could.sort(key=_nearness)
     counts = tuple(
         NodeCount(cause, len(positions), tuple(sorted(set(positions))[-3:]))
         for cause, positions in sorted(causes.items(), key=lambda one: (-len(one[1]), one[0]))
     )
+    nearest = [seen[1] for seen in could[: max(NEAREST, min(request.nodes, HOLDERS))]]
     return Pool(
-        nodes=sum(one.nodes for one in counts),
+        nodes=situation.rooms.nodes,
         counts=counts,
         could_hold=len(could),
-        nearest=could[0].name if could else "",
-        quantities=_quantities(could),
-        held_by=sum(seen.running for seen in could),
-        holders=tuple(holders[:HOLDERS]),
+        free_now=min(free_now, request.nodes),
+        nearest=could[0][1] if could else "",
+        quantities=_quantities(could, request),
+        held_by=sum(seen[2].busy for seen in could) - _twice(situation.view, could),
+        looked_at=tuple(sorted(promised)) or tuple(nearest),
     )
 
 
-def misfit_of(node: Node, request: Request) -> str:
-    """The first thing that keeps the node from ever holding the request; nothing when it could."""
-    capacity = node.capacity
+def _nearness(seen: Seen) -> tuple[float, str]:
+    return seen[0], seen[1]
+
+
+def _shortage(free: Free, request: Request) -> float:
+    """What is short of a chunk on a node, as a sum of shares."""
+    short = 0.0
+    if free.cores < request.cores:
+        short += (request.cores - free.cores) / request.cores
+    if free.memory < request.memory:
+        short += (request.memory - free.memory) / request.memory
     for name, count in request.devices:
-        has = capacity.devices.get(name, 0)
+        has = free.devices.get(name, 0)
         if has < count:
-            return f"devices {name}" if has else f"device {name}"
-    for key, value in request.annotations:
-        if node.annotations.get(key) != value:
-            return f"annotation {key}={value}"
-    for feature in request.features:
-        if feature not in node.features:
-            return f"feature {feature}"
-    if request.storage and request.storage != node.storage:
-        return "storage"
-    if capacity.cores < request.cores:
-        return "cores"
-    return "memory" if capacity.memory < request.memory else ""
+            short += (count - has) / count
+    if request.exclusive != "none" and free.busy:
+        short += 1
+    return short
 
 
-def all_nodes(view: View) -> Iterator[Node]:
-    """Every node, by name."""
-    token = ""
-    while True:
-        page = view.scan(NODES, after=token)
-        yield from page.rows
-        token = page.token
-        if not token:
-            return
-
-
-def _look(node: Node, request: Request) -> _Seen:
-    """Name, need and what is free, for each thing that is asked for."""
-    cores, memory, devices = free_of(node)
-    dimensions: list[tuple[str, int, int]] = []
-    if request.cores:
-        dimensions.append(("cores", request.cores, cores))
-    if request.memory:
-        dimensions.append(("memory", request.memory, memory))
-    for name, count in request.devices:
-        dimensions.append((name, count, devices.get(name, 0)))
-    if request.exclusive != "none":
-        dimensions.append(("whole node", 1, 0 if node.running else 1))
-    shortage = 0.0
-    for _, need, free in dimensions:
-        if free < need:
-            shortage += (need - free) / need
-    return _Seen(shortage, node.name, tuple(dimensions), node.running)
-
-
-def _quantities(could: list[_Seen]) -> tuple[Quantity, ...]:
+def _quantities(could: list[Seen], request: Request) -> tuple[Quantity, ...]:
     """Need and shortage on the nearest node, and what is free on all together."""
     if not could:
         return ()
-    free_in_all = [0] * len(could[0].dimensions)
-    for seen in could:
-        for place, (_, _, free) in enumerate(seen.dimensions):
-            free_in_all[place] += free
+    every, nearest = [seen[3] for seen in could], could[0][3]
+    found: list[tuple[str, int, int, int]] = []
+    if request.cores:
+        free = sum([one.cores for one in every])
+        found.append(("cores", request.cores, nearest.cores, free))
+    if request.memory:
+        free = sum([one.memory for one in every])
+        found.append(("memory", request.memory, nearest.memory, free))
+    for name, count in request.devices:
+        free = sum([one.devices.get(name, 0) for one in every])
+        found.append((name, count, nearest.devices.get(name, 0), free))
+    if request.exclusive != "none":
+        free = sum([not one.busy for one in every])
+        found.append(("whole node", 1, int(not nearest.busy), free))
     return tuple(
-        Quantity(name, need, free, max(need - free, 0), everywhere)
-        for (name, need, free), everywhere in zip(could[0].dimensions, free_in_all, strict=True)
+        Quantity(name, need, here, max(need - here, 0), everywhere)
+        for name, need, here, everywhere in found
     )
 
 
-def _holders(view: View, node: str) -> Iterator[Holder]:
-    for one in view.scan(ALLOCATIONS, where={"on": node}, limit=50).rows:
-        yield _holder(view, one)
+def _twice(view: View, could: list[Seen]) -> int:
+    """How often allocations over several nodes are counted once too often."""
+    names = {seen[1] for seen in could}
+    found: dict[str, int] = {}
+    token = ""
+    while True:
+        page = view.scan(SEATS, after=token)
+        for seat in page.rows:
+            if seat.node in names:
+                found[seat.allocation] = found.get(seat.allocation, -1) + 1
+        token = page.token
+        if not token:
+            return sum(found.values())
 
 
-def _holder(view: View, one: Allocation) -> Holder:
-    owner = view.get(OWNERS, one.workflow)
-    shape = view.get(SHAPES, shape_key(one.shape))
+def holders(
+    situation: Situation, pool: Pool, sees: Sees | None = None
+) -> tuple[tuple[Holder, ...], Others | None]:
+    """Who holds the nodes that are looked at, those that end first; and those that may not be
+    named, in sum.
+    """
+    found: dict[str, tuple[Allocation, int]] = {}
+    for node in pool.looked_at:
+        for one, chunks in on_node(situation.view, node, LOOKED_AT):
+            before = found.get(one.id)
+            found[one.id] = (one, chunks + (before[1] if before is not None else 0))
+    shown: list[tuple[int, Holder]] = []
+    hidden: list[tuple[int, Holder]] = []
+    for one, chunks in found.values():
+        owner = situation.ranker.owner_of(one.workflow)
+        finish = ends_by(situation, one)
+        holder = finish, _holder(situation, one, owner, chunks, finish)
+        (shown if sees is None or owner is None or sees(owner) else hidden).append(holder)
+    shown.sort(key=lambda one: (one[0], one[1].allocation_id))
+    return tuple(one for _, one in shown[:HOLDERS]), _others(hidden)
+
+
+def ends_by(situation: Situation, one: Allocation) -> int:
+    """By when it has given its room back, with all that queues behind it; what is overdue, soon.
+
+    As the scheduler estimates it.
+    """
+    grace = int(situation.setting(GRACE))
+    stage = situation.view.get(STAGES, stage_key(one.workflow, one.stage))
+    limit = (stage.limit_ms if stage is not None else 0) + grace
+    begins = one.since or one.placed_at
+    for victim in one.after if one.evicts else ():
+        row = situation.view.get(ALLOCATIONS, place_of(victim).key)
+        if row is not None and row.state != "ended":
+            begins = max(begins, ends_by(situation, row))
+    end = begins + limit
+    if one.state == "stopping" and one.since:
+        end = min(end, one.stopping_at + grace)
+    follower = one.follower
+    while follower and (row := situation.view.get(ALLOCATIONS, follower)) is not None:
+        end += limit
+        follower = row.follower
+    late = OVERDUE_MS
+    if end <= situation.at:
+        while end + late <= situation.at:
+            late *= 2
+        end += late
+    return end
+
+
+def _holder(
+    situation: Situation, one: Allocation, owner: Owner | None, chunks: int, finish: int
+) -> Holder:
+    shape = situation.ranker.get(SHAPES, shape_key(one.shape))
     request = shape.request if shape is not None else Request(cores=0)
-    finish = finish_of(view, one)
     return Holder(
         allocation_id=one.id,
         workflow_id=one.workflow,
         group=owner.group if owner is not None else "",
         user=owner.user if owner is not None else "",
         node_id=one.node,
+        chunks=chunks,
         cores=request.cores,
         memory=request.memory,
         devices=dict(request.devices),
         est_finish=instant(finish),
-        within_ms=max(0, finish - view.mark.at) if finish else None,
+        within_ms=max(0, finish - situation.at),
         positions=(one.placed_position,),
     )
 
 
-def finish_of(view: View, one: Allocation) -> int:
-    """When its time limit ends it at the latest, seen from its start or placement."""
-    stage = view.get(STAGES, stage_key(one.workflow, one.stage))
-    limit = stage.limit_ms if stage is not None else 0
-    return (one.started_at or one.placed_at) + limit if limit else 0
+def _others(hidden: list[tuple[int, Holder]]) -> Others | None:
+    if not hidden:
+        return None
+    devices: dict[str, int] = {}
+    for _, one in hidden:
+        for name, count in one.devices.items():
+            devices[name] = devices.get(name, 0) + count * one.chunks
+    return Others(
+        allocations=len(hidden),
+        cores=sum(one.cores * one.chunks for _, one in hidden),
+        memory=sum(one.memory * one.chunks for _, one in hidden),
+        devices=devices,
+        est_finish=instant(max(finish for finish, _ in hidden)),
+    )

@@ -1,21 +1,23 @@
 """Answers about the queue: what runs, is ready, is parked, or waits for other stages."""
 
-from collections.abc import Iterable, Iterator
-from heapq import merge
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Literal, get_args
 
 import msgspec
 
 from logyard_projections.answers.asking import page_size
-from logyard_projections.answers.reasons import reasons, summary
-from logyard_projections.answers.stages import instant, priority_at
+from logyard_projections.answers.order import COLUMNS, Ordering, Sort
+from logyard_projections.answers.ranking import finite
+from logyard_projections.answers.reasons import reasons, standing_text, summary
+from logyard_projections.answers.situation import Situation
+from logyard_projections.answers.stages import instant
 from logyard_projections.answers.stats import Totals, totals
 from logyard_projections.answers.words import wants
-from logyard_projections.queue import OWNERS, WAITING, Owner, Waiting, key_of
-from logyard_projections.shapes import SHAPES, Shape, shape_key
+from logyard_projections.queue import ACTIVE, WAITING, Owner, Waiting
+from logyard_projections.shapes import SHAPES
 from logyard_projections.stages import (
     ALLOCATIONS,
-    DAY_MS,
     LIVE,
     STAGES,
     Allocation,
@@ -23,6 +25,7 @@ from logyard_projections.stages import (
     allocation_key,
     stage_key,
 )
+from logyard_projections.tables import Value
 from logyard_projections.view import BadToken, View, Wanted
 from logyard_projections.view import token as row_token
 
@@ -55,14 +58,15 @@ class QueueEntry(msgspec.Struct, frozen=True, rename="camel"):
     """`count` allocations that are alike: one that holds resources, or waiting ranks of one stage.
 
     Up to `ttl` (seconds) as on the wire. `rank` is that of the allocation in `id`, the first of
-    them; `order` sorts the queue: least score, first
-    submitted, first in its workflow; `kind` and `why` say what they wait for.
+    them. `priority` is absent where the expression in force gives no finite number; those come
+    last. `kind` and `why` say what they wait for, or how they came to their room; instants in `why`
+    are in UTC. `promised` is by when the first of them was promised a start.
     """
 
     id: str
     workflow_id: str
     job_name: str
-    priority: float
+    priority: float | None
     weight: int
     queue_time: str | None
     status: str
@@ -82,14 +86,29 @@ class QueueEntry(msgspec.Struct, frozen=True, rename="camel"):
     user: str
     shape: int
     wants: str
-    order: tuple[int, int, int]
+    nodes: dict[str, int]
+    position: int
+    index: int
     waited_ms: int
     kind: str
     why: str
+    promised: str | None
+
+
+class FreeDevice(msgspec.Struct, frozen=True, rename="camel"):
+    """On how many nodes at least one of a device is free."""
+
+    name: str
+    nodes: int
 
 
 class QueuePage(msgspec.Struct, frozen=True, rename="camel"):
-    """A page of the queue as of a position. `shown` allocations are on it, `totals` in all."""
+    """A page of the queue as of a position. `shown` allocations are on it, `totals` in all.
+
+    Lines are in the order of priority (or as they were sorted). Where priorities move by
+    themselves and too much waits to be put in order at reading, the oldest lines are, and the
+    others follow by age: then `bounded`.
+    """
 
     allocations: tuple[QueueEntry, ...]
     page_token: str
@@ -97,12 +116,16 @@ class QueuePage(msgspec.Struct, frozen=True, rename="camel"):
     at: str | None
     shown: int
     totals: Totals
+    nodes: int
+    free_devices: tuple[FreeDevice, ...]
+    bounded: bool
+    policy_revision: int
 
 
 class Asked(msgspec.Struct, frozen=True):
     """Conditions on the queue; all must hold. `sections` empty means all but `finished`.
 
-    `expand` lists each waiting rank.
+    `expand` lists each waiting rank. `sort` orders the lines of each section.
     """
 
     sections: tuple[Section, ...] = ()
@@ -111,6 +134,7 @@ class Asked(msgspec.Struct, frozen=True):
     workflow: str = ""
     priority_min: float | None = None
     expand: bool = False
+    sort: Sort = "priority"
 
 
 def sections_of(name: str) -> tuple[Section, ...]:
@@ -126,6 +150,14 @@ def sections_of(name: str) -> tuple[Section, ...]:
     raise ValueError(f"queue {name!r} is not known; there are {', '.join(get_args(Section))}")
 
 
+def sort_of(text: str) -> Sort:
+    """How lines are sorted; by priority for an empty text. Raises ValueError."""
+    for sort in COLUMNS:
+        if sort == (text or "priority"):
+            return sort
+    raise ValueError(f"sort {text!r} is not known; there are {', '.join(COLUMNS)}")
+
+
 def queue_page(
     view: View, asked: Asked, *, size: int = 0, token: str = "", now: int = 0
 ) -> QueuePage:
@@ -133,9 +165,9 @@ def queue_page(
 
     Raises BadToken.
     """
-    at = max(view.mark.at, now)
+    situation = Situation(view, max(view.mark.at, now))
     limit = page_size(size)
-    teller = _Teller(view, asked, at)
+    teller = _Teller(situation, asked)
     sections = asked.sections or SECTIONS
     first, skip, after = _read_token(token, sections)
     entries: list[QueueEntry] = []
@@ -149,13 +181,18 @@ def queue_page(
         if following:
             break
         after, skip = "", 0
+    rooms = situation.rooms
     return QueuePage(
-        tuple(entries),
-        following,
-        view.mark.position,
-        instant(view.mark.at),
-        sum(entry.count for entry in entries),
-        totals(view),
+        allocations=tuple(entries),
+        page_token=following,
+        position=view.mark.position,
+        at=instant(view.mark.at),
+        shown=sum(entry.count for entry in entries),
+        totals=totals(view),
+        nodes=rooms.nodes,
+        free_devices=tuple(FreeDevice(*one) for one in sorted(rooms.devices().items())),
+        bounded=teller.ordering.bounded,
+        policy_revision=situation.ranker.formula.revision,
     )
 
 
@@ -172,169 +209,177 @@ def _read_token(token: str, sections: tuple[Section, ...]) -> tuple[Section, int
 class _Teller:
     """Tells the sections of one queue question.
 
-    Each entry comes with its place: how many entries of its row come before it, and the token of
-    the row before, so that a page can begin with it.
+    Each entry comes with its place: how many entries of its line come before it, and the token of
+    the line before, so that a page can begin with it.
     """
 
-    def __init__(self, view: View, asked: Asked, at: int) -> None:
-        self.view = view
+    def __init__(self, situation: Situation, asked: Asked) -> None:
+        self.situation = situation
+        self.view = situation.view
         self.asked = asked
-        self.at = at
-        self.owners: dict[str, Owner | None] = {}
+        self.ordering = Ordering(situation.view, situation.ranker, asked.sort)
         self.stages: dict[str, Stage | None] = {}
-        self.shapes: dict[int, Shape | None] = {}
         self.known: dict[str, tuple[str, str]] = {}
-        self.parked = tuple(shape.id for shape in view.scan(SHAPES, where={"parked": 1}).rows)
-        self.score_max = None
-        if asked.priority_min is not None:
-            self.score_max = at - int(asked.priority_min * DAY_MS)
+        page = self.view.scan(SHAPES, where={"parked": 1})
+        self.parked = tuple(shape.id for shape in page.rows)
 
     def told(
         self, section: Section, after: str, skip: int, want: int
     ) -> Iterator[tuple[QueueEntry, str]]:
-        """Entries of a section after a row, without the first `skip` of the row that follows."""
-        if section == "running" or section == "finished":
-            return self._allocations(section, after, want)
-        return self._stages(section, after, skip, want)
+        """Entries of a section after a line, without the first `skip` of the line that follows."""
+        if section == "finished":
+            return self._finished(after, want)
+        return self._lines(section, after, skip, want)
 
-    def _allocations(
-        self, section: Section, after: str, want: int
-    ) -> Iterator[tuple[QueueEntry, str]]:
-        order = "live" if section == "running" else ""
+    def _finished(self, after: str, want: int) -> Iterator[tuple[QueueEntry, str]]:
+        prefix = f"{self.asked.workflow}/" if self.asked.workflow else ""
         while True:
-            page = self.view.scan(
-                ALLOCATIONS, order=order, after=after, limit=max(want, 25), prefix=self._prefix()
-            )
+            page = self.view.scan(ALLOCATIONS, after=after, limit=max(want, 25), prefix=prefix)
             for one in page.rows:
-                entry = self._holder(one, section)
+                entry = self._over(one) if one.state == "ended" else None
                 if entry is not None:
                     yield entry, f"0:{after}"
                 key = allocation_key(one.workflow, one.stage, one.rank, one.attempt)
-                after = row_token(ALLOCATIONS, order, False, one.live if order else None, key)
+                after = row_token(ALLOCATIONS, "", False, None, key)
             if not page.token:
                 return
             after = page.token
 
-    def _prefix(self) -> str:
-        return f"{self.asked.workflow}/" if self.asked.workflow else ""
+    def _over(self, one: Allocation) -> QueueEntry | None:
+        ranker, asked = self.situation.ranker, self.asked
+        stage, owner = self._stage(one.workflow, one.stage), ranker.owner_of(one.workflow)
+        if stage is None or owner is None or not _belongs(owner, asked):
+            return None
+        # What is over keeps the age that it had.
+        ranker.at = one.ended_at
+        priority = ranker.of_stage(stage, owner)
+        ranker.at = self.situation.at
+        if asked.priority_min is not None and priority < asked.priority_min:
+            return None
+        return self._entry(stage, owner, "finished", one, 1, priority)
 
-    def _holder(self, one: Allocation, section: Section) -> QueueEntry | None:
-        if section == "finished" and one.state != "ended":
-            return None
-        if self.score_max is not None and one.score > self.score_max:
-            return None
-        stage = self._stage(one.workflow, one.stage)
-        owner = self._owner(one.workflow)
-        asked = self.asked
-        if owner is None and (asked.user or asked.group):
-            return None
-        if owner is not None and (
-            (asked.user and owner.user != asked.user)
-            or (asked.group and owner.group != asked.group)
-        ):
-            return None
-        return None if stage is None else self._entry(stage, owner, section, one, 1)
-
-    def _stages(
+    def _lines(
         self, section: Section, after: str, skip: int, want: int
     ) -> Iterator[tuple[QueueEntry, str]]:
-        rows = (
-            self._parked(after, want) if section == "parked" else self._open(section, after, want)
-        )
-        for row in rows:
-            if self.score_max is not None and row.score > self.score_max:
-                return
+        ranker, least = self.situation.ranker, self.asked.priority_min
+        for row, following in self._rows(section, after, want):
             stage = self._stage(row.workflow, row.stage)
-            if stage is not None:
-                owner = Owner(row.name, row.organization, row.group, row.user, row.priority)
-                if self.asked.expand and section != "pending":
-                    ranks = self._ranks(stage, owner, section, skip)
-                    for number, entry in enumerate(ranks, skip):
-                        yield entry, f"{number}:{after}"
-                else:
-                    count = stage.total if section == "pending" else stage.waiting + stage.delayed
-                    yield self._entry(stage, owner, section, None, count), f"0:{after}"
-            after, skip = row_token(WAITING, "score", False, row.score, key_of(row)), 0
-
-    def _where(self) -> dict[str, Wanted]:
-        pairs = (
-            ("user", self.asked.user),
-            ("group", self.asked.group),
-            ("workflow", self.asked.workflow),
-        )
-        return {column: value for column, value in pairs if value}
-
-    def _open(self, section: Section, after: str, want: int) -> Iterator[Waiting]:
-        unless = {"shape": self.parked} if section == "ready" and self.parked else None
-        where: dict[str, Wanted] = {"queue": section, **self._where()}
-        while True:
-            page = self.view.scan(
-                WAITING, where=where, unless=unless, order="score", after=after, limit=want
-            )
-            self._fetch_stages(page.rows)
-            yield from page.rows
-            after = page.token
-            if not after:
-                return
-
-    def _parked(self, after: str, want: int) -> Iterator[Waiting]:
-        def of_shape(shape: int) -> Iterator[Waiting]:
-            where: dict[str, Wanted] = {"queue": "ready", "shape": shape, **self._where()}
-            token = after
-            while True:
-                page = self.view.scan(WAITING, where=where, order="score", after=token, limit=want)
-                yield from page.rows
-                token = page.token
-                if not token:
+            priority = ranker.of_row(row)
+            if least is not None and priority < least:
+                if self.asked.sort == "priority" and section != "pending":
                     return
+            elif stage is not None:
+                entries = self._of_line(row, stage, section, skip, priority)
+                for number, entry in enumerate(entries, skip):
+                    yield entry, f"{number}:{after}"
+            after, skip = following, 0
 
-        return merge(*map(of_shape, self.parked), key=lambda row: (row.score, key_of(row)))
+    def _of_line(
+        self, row: Waiting, stage: Stage, section: Section, skip: int, priority: float
+    ) -> Iterator[QueueEntry]:
+        owner = Owner(row.name, row.organization, row.group, row.user, row.priority)
+        if section == "running":
+            key = stage_key(row.workflow, row.stage)
+            yield from self._allocations(stage, owner, "running", {"live": key}, skip, priority)
+        elif section == "pending":
+            if not skip:
+                yield self._entry(stage, owner, section, None, stage.total, priority)
+        elif self.asked.expand:
+            yield from self._ranks(stage, owner, section, skip, priority)
+        elif not skip:
+            count = stage.waiting + stage.delayed
+            yield self._entry(stage, owner, section, None, count, priority)
+
+    def _rows(self, section: Section, after: str, want: int) -> Iterator[tuple[Waiting, str]]:
+        asked = self.asked
+        pairs = (("user", asked.user), ("group", asked.group), ("workflow", asked.workflow))
+        where: dict[str, Wanted] = {name: value for name, value in pairs if value}
+        unless: dict[str, tuple[Value, ...]] = {}
+        ordering, table = self.ordering, WAITING
+        if section == "running":
+            table = ACTIVE
+        elif section == "pending":
+            # It is in no line yet.
+            where["queue"] = "pending"
+            ordering = self.by_age
+        else:
+            where["queue"] = "ready"
+            if section == "parked" and not self.parked:
+                return
+            if section == "parked":
+                where["shape"] = self.parked
+            elif self.parked:
+                unless["shape"] = self.parked
+        yield from ordering.lines(table, where, unless, after, want)
+
+    @cached_property
+    def by_age(self) -> Ordering:
+        """For what is not in line yet."""
+        sort: Sort = "age" if self.asked.sort == "priority" else self.asked.sort
+        return Ordering(self.view, self.situation.ranker, sort)
 
     def _ranks(
-        self, stage: Stage, owner: Owner, section: Section, skip: int
+        self, stage: Stage, owner: Owner, section: Section, skip: int, priority: float
     ) -> Iterator[QueueEntry]:
         """Each waiting rank: those that wait again, then those that were never placed."""
-        key = stage_key(stage.workflow, stage.name)
+        told = 0
+        where = {"again": stage_key(stage.workflow, stage.name)}
+        for entry in self._allocations(stage, owner, section, where, 0, priority):
+            told += 1
+            if told > skip:
+                yield entry
+        for rank in range(stage.unplaced + max(skip - told, 0), stage.last + 1):
+            yield self._entry(stage, owner, section, None, 1, priority, rank)
+
+    def _allocations(
+        self,
+        stage: Stage,
+        owner: Owner,
+        section: Section,
+        where: Mapping[str, Wanted],
+        skip: int,
+        priority: float,
+    ) -> Iterator[QueueEntry]:
         token = ""
         while True:
-            page = self.view.scan(ALLOCATIONS, where={"again": key}, after=token)
+            page = self.view.scan(ALLOCATIONS, where=where, after=token, limit=100)
             for allocation in page.rows[skip:]:
-                yield self._entry(stage, owner, section, allocation, 1)
+                yield self._entry(stage, owner, section, allocation, 1, priority)
             skip = max(skip - len(page.rows), 0)
             token = page.token
             if not token:
-                break
-        for rank in range(stage.unplaced + skip, stage.last + 1):
-            yield self._entry(stage, owner, section, None, 1, rank)
+                return
 
     def _entry(
         self,
         stage: Stage,
-        owner: Owner | None,
+        owner: Owner,
         section: Section,
         allocation: Allocation | None,
         count: int,
+        priority: float,
         rank: int | None = None,
     ) -> QueueEntry:
-        shape = self._shape(stage.shape)
-        kind, why = self._why(stage, shape, allocation)
+        shape = self.situation.shape(stage.shape)
         state: str = allocation.state if allocation is not None else "waiting"
         since = stage.ready_at or stage.submitted_at
-        until = self.at
+        until = self.situation.at
         if allocation is not None:
             since = allocation.queued_at
             state = allocation.outcome if allocation.state == "ended" else allocation.state
-            until = allocation.placed_at or self.at
+            until = allocation.since or allocation.placed_at or until
             rank = allocation.rank
         elif rank is None:
             rank = min(stage.unplaced, stage.last)
-        holds = allocation is not None and allocation.state in LIVE
-        name = f"{stage.workflow}/{stage.name}/{rank}#1"
+        id = f"{stage.workflow}/{stage.name}/{rank}#1" if allocation is None else allocation.id
+        own = self.situation.promise_of(stage.workflow, stage.name)
+        promised = own if own is not None and (own.allocation == id or count > 1) else None
+        kind, why = self._why(stage, allocation, promised is not None)
         return QueueEntry(
-            id=name if allocation is None else allocation.id,
+            id=id,
             workflow_id=stage.workflow,
             job_name=stage.title,
-            priority=round(priority_at(stage.score, self.at), 6),
+            priority=finite(priority),
             weight=1,
             queue_time=instant(since),
             status=WIRE_STATUSES[state],
@@ -348,41 +393,33 @@ class _Teller:
             rank=rank,
             array=stage.array,
             stage=stage.name,
-            workflow_name=owner.name if owner is not None else "",
-            organization=owner.organization if owner is not None else "",
-            group=owner.group if owner is not None else "",
-            user=owner.user if owner is not None else "",
+            workflow_name=owner.name,
+            organization=owner.organization,
+            group=owner.group,
+            user=owner.user,
             shape=stage.shape,
             wants=wants(shape.request) if shape is not None else "",
-            order=(stage.score, stage.submitted_position, stage.index),
+            nodes=allocation.seats if allocation is not None else {},
+            position=stage.submitted_position,
+            index=stage.index,
             waited_ms=max(until - since, 0),
             kind=kind,
-            why="started by order" if holds and state == "running" else why,
+            why=why,
+            promised=instant(promised.at) if promised is not None else None,
         )
 
-    def _why(
-        self, stage: Stage, shape: Shape | None, allocation: Allocation | None
-    ) -> tuple[str, str]:
-        # All ranks of a stage that were never placed wait for the same.
-        key = "" if allocation is not None else stage_key(stage.workflow, stage.name)
+    def _why(self, stage: Stage, allocation: Allocation | None, first: bool) -> tuple[str, str]:
+        if allocation is not None and allocation.state in LIVE:
+            return "running", standing_text(self.situation, allocation)
+        # All ranks of a stage that were never placed wait for the same, but for its first.
+        key = "" if allocation is not None else f"{first} {stage_key(stage.workflow, stage.name)}"
         known = self.known.get(key)
         if known is None:
-            found = reasons(self.view, stage, shape, allocation, self.at)
+            found = reasons(self.situation, stage, allocation, first)
             known = found[0].kind, summary(found)
             if key:
                 self.known[key] = known
         return known
-
-    def _shape(self, number: int) -> Shape | None:
-        if number and number not in self.shapes:
-            self.shapes[number] = self.view.get(SHAPES, shape_key(number))
-        return self.shapes.get(number)
-
-    def _fetch_stages(self, rows: Iterable[Waiting]) -> None:
-        keys = [stage_key(row.workflow, row.stage) for row in rows]
-        missing = [key for key in keys if key not in self.stages]
-        found = self.view.get_many(STAGES, missing)
-        self.stages.update({key: found.get(key) for key in missing})
 
     def _stage(self, workflow: str, name: str) -> Stage | None:
         key = stage_key(workflow, name)
@@ -390,7 +427,6 @@ class _Teller:
             self.stages[key] = self.view.get(STAGES, key)
         return self.stages[key]
 
-    def _owner(self, workflow: str) -> Owner | None:
-        if workflow not in self.owners:
-            self.owners[workflow] = self.view.get(OWNERS, workflow)
-        return self.owners[workflow]
+
+def _belongs(owner: Owner, asked: Asked) -> bool:
+    return asked.user in ("", owner.user) and asked.group in ("", owner.group)

@@ -5,13 +5,14 @@ from typing import Any
 
 import msgspec
 
+from logyard_domain.expressions import printed
+from logyard_projections.answers.ranking import Ranker, Term, finite
 from logyard_projections.answers.words import wants
+from logyard_projections.entities import ENTITIES, entity_key
 from logyard_projections.instants import rfc3339
-from logyard_projections.queue import OWNERS
 from logyard_projections.shapes import SHAPES, shape_key
 from logyard_projections.stages import (
     ALLOCATIONS,
-    DAY_MS,
     OVER,
     STAGES,
     Allocation,
@@ -20,7 +21,6 @@ from logyard_projections.stages import (
     stage_key,
 )
 from logyard_projections.view import LIMIT_MAX, Page, View
-from logyard_projections.workflows import WORKFLOWS
 
 STATUS = {
     "pending": "STAGE_STATUS_UNSPECIFIED",
@@ -63,7 +63,10 @@ class WorkflowStage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StagePriorityDetails(msgspec.Struct, frozen=True, rename="camel"):
-    """Where its place in the queue comes from."""
+    """Where its place in the queue comes from: `terms`, added from the first to the last, give
+    `effective_priority` (0 and not `computed` where the expression gives no finite number), by
+    `priority_expression`, in force as revision `policy_revision` since `policy_position`.
+    """
 
     allocation_id: str
     effective_priority: float
@@ -78,6 +81,9 @@ class StagePriorityDetails(msgspec.Struct, frozen=True, rename="camel"):
     queue: str
     queue_time: str | None
     preemptible: bool
+    terms: tuple[Term, ...]
+    policy_revision: int
+    policy_position: int
 
 
 class DescribedStage(msgspec.Struct, frozen=True, rename="camel"):
@@ -86,9 +92,6 @@ class DescribedStage(msgspec.Struct, frozen=True, rename="camel"):
     stages: tuple[WorkflowStage, ...]
     priority: StagePriorityDetails | None
     priority_unavailable_reason: str
-
-
-PRIORITY_EXPRESSION = "workflow.priority + queue.age_hours / 24"
 
 
 def instant(at: int) -> str | None:
@@ -176,6 +179,8 @@ def allocation_answer(view: View, allocation: Allocation, stage: Stage) -> Workf
             "attempt": allocation.attempt,
             "state": allocation.state if allocation.state != "ended" else state,
             "nodeId": allocation.node,
+            "nodes": allocation.seats,
+            "placement": allocation.kind,
             "shape": allocation.shape,
             "outcome": allocation.outcome,
             "exitCode": allocation.exit_code,
@@ -184,6 +189,8 @@ def allocation_answer(view: View, allocation: Allocation, stage: Stage) -> Workf
             "cpuMs": allocation.cpu_ms,
             "peakBytes": allocation.peak_bytes,
             "requeued": allocation.requeued,
+            "preemptedBy": allocation.by,
+            "preempts": list(allocation.after),
             "notBefore": instant(allocation.not_before),
             "placedTime": instant(allocation.placed_at),
             "placedPosition": allocation.placed_position,
@@ -248,30 +255,39 @@ def describe_stage(
 
 def priority_of(view: View, stage: Stage, now: int = 0) -> StagePriorityDetails | None:
     """The terms of its priority at the instant of the view, or at `now` where that is later."""
-    workflow = view.get(WORKFLOWS, stage.workflow)
-    if workflow is None or stage.status in OVER or view.get(OWNERS, stage.workflow) is None:
+    ranker = Ranker(view, max(view.mark.at, now))
+    owner = ranker.owner_of(stage.workflow)
+    if owner is None or stage.status in OVER:
         return None
     if stage.status == "waiting":
         queue = "PENDING"
     else:
         queue = "READY" if stage.waiting + stage.delayed else "RUNNING"
+    value = finite(ranker.of_stage(stage, owner))
+    standings = [
+        ranker.get(ENTITIES, key)
+        for key in (
+            entity_key("organization", owner.organization),
+            entity_key("group", owner.group, owner.organization),
+            entity_key("user", owner.user),
+        )
+    ]
+    organization, group, user = (one.priority if one is not None else 0 for one in standings)
     return StagePriorityDetails(
         allocation_id=f"{stage.workflow}/{stage.name}/{stage.first}#1",
-        effective_priority=priority_at(stage.score, max(view.mark.at, now)),
-        computed=True,
+        effective_priority=value or 0.0,
+        computed=value is not None,
         weight=1,
-        workflow_priority=workflow.priority,
-        organization_priority=0,
-        account_priority=0,
-        user_priority=0,
-        priority_expression=PRIORITY_EXPRESSION,
+        workflow_priority=owner.priority,
+        organization_priority=organization,
+        account_priority=group,
+        user_priority=user,
+        priority_expression=printed(ranker.formula.tree),
         create_time=instant(stage.submitted_at),
         queue=f"ALLOCATION_QUEUE_{queue}",
         queue_time=instant(stage.ready_at or stage.submitted_at),
         preemptible=stage.preemptible,
+        terms=ranker.terms(stage, owner),
+        policy_revision=ranker.formula.revision,
+        policy_position=ranker.formula.position,
     )
-
-
-def priority_at(score: int, at: int) -> float:
-    """The priority that a score means at an instant: it grows by one a day."""
-    return (at - score) / DAY_MS

@@ -7,6 +7,7 @@ import msgspec
 from logyard_domain import codec, events
 from logyard_domain.events import AnyEvent
 from logyard_domain.records import Record
+from logyard_projections.entities import OF_ENTITY, entity_of
 from logyard_projections.instants import rfc3339
 from logyard_projections.stages import ALLOCATIONS, place_of
 from logyard_projections.streams import (
@@ -24,8 +25,12 @@ from logyard_projections.workflows import WORKFLOWS
 KNOWN_MAX = 10_000
 
 
-class CloudEvent(msgspec.Struct, frozen=True):
-    """A record as CloudEvents 1.0. `data` is the event as on the log, its tag included."""
+class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record as CloudEvents 1.0. `data` is the event as on the log, its tag included.
+
+    `logyardmessage` is what happened in a line for people, and `logyardabout` to what; only where
+    they were asked for. Instants in it are in full, such as ``2026-11-30T14:40:00.000Z``.
+    """
 
     specversion: str
     id: str
@@ -39,10 +44,12 @@ class CloudEvent(msgspec.Struct, frozen=True):
     logyardactor: str
     logyardcause: str
     logyardchain: str
+    logyardabout: str = ""
+    logyardmessage: str = ""
 
 
-def cloud_event(record: Record) -> CloudEvent:
-    """The record for the world outside."""
+def cloud_event(record: Record, about: str = "", message: str = "") -> CloudEvent:
+    """The record for the world outside, with what it says to people where that is given."""
     return CloudEvent(
         specversion="1.0",
         id=str(record.position),
@@ -56,11 +63,15 @@ def cloud_event(record: Record) -> CloudEvent:
         logyardactor=record.actor,
         logyardcause=record.cause,
         logyardchain=record.chain,
+        logyardabout=about,
+        logyardmessage=message,
     )
 
 
 def subject_of(event: AnyEvent) -> str:
-    """What the event is about: an allocation, ``WORKFLOW/STAGE``, a workflow, a node or a shape."""
+    """What the event is about: an allocation, ``WORKFLOW/STAGE``, a workflow, a node, a shape,
+    ``organization/O``, ``group/O/G``, ``user/U``, or the ``cluster``.
+    """
     kind = type(event)
     if kind in OF_ALLOCATION:
         return str(getattr(event, "allocation", ""))
@@ -70,6 +81,8 @@ def subject_of(event: AnyEvent) -> str:
     if workflow:
         stage = "" if isinstance(event, events.WorkflowFailed) else getattr(event, "stage", "")
         return f"{workflow}/{stage}" if stage else workflow
+    if isinstance(event, OF_ENTITY):
+        return entity_of(event).replace(":", "/", 1)
     shape = getattr(event, "shape", 0)
     return f"shape/{shape}" if shape else "cluster"
 
@@ -100,7 +113,10 @@ class Belongings:
             _learn(self._groups, workflow, event.group)
         if isinstance(event, events.AllocationPlaced):
             _learn(self._nodes, event.allocation, event.node)
-        group = self._group(workflow, view) if workflow else ""
+        if workflow:
+            group = self._group(workflow, view)
+        else:
+            group = getattr(event, "group", "")
         return Belonging(workflow, group, self._node(event, view))
 
     def _group(self, workflow: str, view: View) -> str:

@@ -1,24 +1,38 @@
-"""Why something waits, runs or has ended: one structure for command line, API and programs."""
+"""Why something waits, runs or has ended."""
+
+from functools import cached_property
 
 import msgspec
 
-from logyard_domain.holds import BehindHigher
+from logyard_domain.expressions import printed
 from logyard_domain.resources import Request
-from logyard_projections.answers.pool import Holder, NodeCount, Pool, Quantity, survey
-from logyard_projections.answers.reasons import WIRE, Kind, Reason, needs_of, reasons, shape_of
-from logyard_projections.answers.stages import instant, priority_at
-from logyard_projections.answers.subjects import find, telling_rank
-from logyard_projections.answers.waits import Wait, Waited, wait_of
-from logyard_projections.answers.words import listed, number_of, size, wants
-from logyard_projections.instants import lasting
-from logyard_projections.queue import WAITING
-from logyard_projections.shapes import Shape
+from logyard_projections.answers.evictions import evicted_of, protected_from, spared_text
+from logyard_projections.answers.explanation import (
+    Blocker,
+    BlockingJob,
+    Explanation,
+    Here,
+)
+from logyard_projections.answers.forecasts import Forecast, forecast_of
+from logyard_projections.answers.history import history_of
+from logyard_projections.answers.pool import Pool, Sees, holders, survey
+from logyard_projections.answers.ranking import finite
+from logyard_projections.answers.reasons import Reason, needs_of, reasons, standing_text
+from logyard_projections.answers.situation import Situation
+from logyard_projections.answers.stages import instant
+from logyard_projections.answers.subjects import find
+from logyard_projections.answers.telling import lines_of
+from logyard_projections.answers.waits import wait_of
+from logyard_projections.answers.words import wants
+from logyard_projections.promises import BACKFILLS, PROMISES, Promise
+from logyard_projections.queue import Owner
 from logyard_projections.stages import (
-    DAY_MS,
-    STAGES,
+    ALLOCATIONS,
+    LIVE,
     Allocation,
     Stage,
-    stage_key,
+    allocation_key,
+    place_of,
 )
 from logyard_projections.view import View
 from logyard_projections.workflows import WORKFLOWS, Workflow
@@ -26,80 +40,11 @@ from logyard_projections.workflows import WORKFLOWS, Workflow
 _PREFIX = "EXPLAIN_ALLOCATION_REASON_"
 
 
-class BlockingJob(msgspec.Struct, frozen=True, rename="camel"):
-    """An allocation that has to end first, on the wire."""
-
-    allocation_id: str
-    workflow_id: str
-    est_finish: str | None
-
-
-class Blocker(msgspec.Struct, frozen=True, rename="camel"):
-    """One reason, in the order of rank: the first is the one that counts."""
-
-    kind: Kind
-    text: str
-    positions: tuple[int, ...]
-
-
-class Term(msgspec.Struct, frozen=True, rename="camel"):
-    """A term of the priority; all terms sum to it."""
-
-    name: str
-    value: float
-
-
-class Line(msgspec.Struct, frozen=True, rename="camel"):
-    """A line for people, and the positions that it rests on."""
-
-    label: str
-    text: str
-    positions: tuple[int, ...]
-
-
-class Explanation(msgspec.Struct, frozen=True, rename="camel"):
-    """Fields up to `blocking_jobs` as on the wire; ours after them, as of `position` and `at`.
-
-    `kind` classifies, `summary` answers in one sentence, `blockers` are all reasons ranked, `pool`
-    counts the nodes by cause (sums to `pool_nodes`), `needs` compares with the nearest node,
-    `holders` are in the way (`held_by` in all), `terms` sum to `priority`, `waited` to `waited_ms`.
-    """
-
-    allocation_id: str
-    workflow_id: str
-    reason: str
-    detail: str
-    waiting_dependency_names: tuple[str, ...]
-    blocking_head_allocation_id: str
-    head_est_start: str | None
-    provisioner_transaction_id: str
-    nearest_node_id: str
-    head_shape: Request | None
-    blocking_jobs: tuple[BlockingJob, ...]
-    position: int
-    at: str | None
-    subject: str
-    kind: Kind
-    summary: str
-    blockers: tuple[Blocker, ...]
-    wants: str
-    needs: tuple[Quantity, ...]
-    pool: tuple[NodeCount, ...]
-    pool_nodes: int
-    could_hold: int
-    holders: tuple[Holder, ...]
-    held_by: int
-    priority: float
-    terms: tuple[Term, ...]
-    waited: tuple[Waited, ...]
-    waited_ms: int
-    lines: tuple[Line, ...]
-
-
-def explain(view: View, name: str, now: int = 0) -> Explanation | None:
+def explain(view: View, name: str, now: int = 0, *, sees: Sees | None = None) -> Explanation | None:
     """Explain an allocation, a rank (``WORKFLOW/STAGE/RANK``), a stage or a workflow.
 
     As of the view, or of the instant `now` where that is later. None where there is no such thing.
+    `sees` tells whose work may be named to who asks; without it all of it is.
     Raises ValueError for a name that cannot be one.
     """
     found = find(view, name)
@@ -107,11 +52,10 @@ def explain(view: View, name: str, now: int = 0) -> Explanation | None:
         return None
     stage, rank, allocation = found
     workflow = view.get(WORKFLOWS, stage.workflow)
-    return (
-        None
-        if workflow is None
-        else _Explainer(view, workflow, stage, rank, allocation, now).told()
-    )
+    if workflow is None:
+        return None
+    situation = Situation(view, max(view.mark.at, now))
+    return _Explainer(situation, workflow, stage, rank, allocation, sees).told()
 
 
 class _Explainer:
@@ -119,72 +63,139 @@ class _Explainer:
 
     def __init__(
         self,
-        view: View,
+        situation: Situation,
         workflow: Workflow,
         stage: Stage,
         rank: int,
         allocation: Allocation | None,
-        now: int,
+        sees: Sees | None,
     ) -> None:
-        self.view = view
+        self.situation = situation
+        self.view = situation.view
         self.workflow = workflow
         self.stage = stage
-        self.rank = rank
         self.allocation = allocation
-        self.at = max(view.mark.at, now)
+        self.sees = sees
         self.id = allocation.id if allocation else f"{workflow.id}/{stage.name}/{rank}#1"
-        self.shape: Shape | None = shape_of(view, stage)
-        self.reasons = reasons(view, stage, self.shape, allocation, self.at)
+        self.owner = Owner(
+            workflow.name, workflow.organization, workflow.group, workflow.user, workflow.priority
+        )
         waits = allocation is None or allocation.state in ("waiting", "delayed")
         self.waits = waits and stage.status in ("ready", "started")
+        self.promise = self._promise(rank)
+        self.own = situation.promise_of(stage.workflow, stage.name)
+        first = self.own is None or self.own.allocation == self.id
+        self.reasons = reasons(situation, stage, allocation, first)
         if self.waits and workflow.stopping:
             stopping = Reason("never", "the workflow is being stopped", (workflow.position,))
             self.reasons.insert(0, stopping)
-        self.head = self._head() if self.waits else ""
-        self.pool: Pool | None = None
-        if self.waits and self.shape is not None:
-            self.pool = survey(view, self.shape.request)
-        self.wait: Wait = wait_of(view, stage, allocation, self.at)
+
+    @cached_property
+    def request(self) -> Request:
+        """What it asks for."""
+        stage = self.stage
+        return self.situation.ranker.request_of(stage.shape, stage.workflow, stage.name)
+
+    @cached_property
+    def head(self) -> Promise | None:
+        """The promise that it may not get in the way of."""
+        if not self.waits or self.own is not None:
+            return None
+        shape = self.situation.shape(self.stage.shape)
+        blocking = getattr(shape.hold, "shape", 0) if shape is not None else 0
+        if blocking:
+            return self.situation.promised_to(blocking)
+        if all(one.kind != "turn" for one in self.reasons):
+            return None
+        return self.situation.in_line_before(self.stage.workflow, self.stage.name, self.request)
+
+    @cached_property
+    def pool(self) -> Pool | None:
+        """The nodes, where it waits for some."""
+        if not self.waits or self.situation.shape(self.stage.shape) is None:
+            return None
+        return survey(self.situation, self.request, self.own.chunks if self.own else ())
 
     def told(self) -> Explanation:
-        first, pool, shape = self.reasons[0], self.pool, self.shape
-        terms = self._terms()
-        blocked = first.kind in ("capacity", "turn")
-        jobs = pool.holders if pool is not None and blocked else ()
-        head_shape = self._head_shape()
-        return Explanation(
+        first, pool, stage, situation = self.reasons[0], self.pool, self.stage, self.situation
+        blocked = pool is not None and first.kind in ("capacity", "turn", "not-evaluated")
+        shown, others = holders(situation, pool, self.sees) if blocked and pool else ((), None)
+        forecast = self._forecast(self.promise)
+        head = self._forecast(self.head)
+        first_in_line = head or forecast
+        wait = wait_of(self.view, stage, self.allocation, situation.at)
+        protected, protected_text = (
+            protected_from(situation, stage, self.owner, self.request) if blocked else ((), "")
+        )
+        head_shape = situation.shape(self.head.shape) if self.head is not None else None
+        ranker = situation.ranker
+        told = Explanation(
             allocation_id=self.id,
             workflow_id=self.workflow.id,
             reason=_PREFIX + self._wire(),
             detail=first.text,
-            waiting_dependency_names=needs_of(self.view, self.stage),
-            blocking_head_allocation_id=self.head,
-            head_est_start=None,
+            waiting_dependency_names=needs_of(self.view, stage),
+            blocking_head_allocation_id=self.head.allocation if self.head else self._ahead(),
+            head_est_start=first_in_line.start if first_in_line is not None else None,
             provisioner_transaction_id="",
             nearest_node_id=self._nearest(),
-            head_shape=head_shape.request if head_shape is not None else None,
+            head_shape=head_shape.request if head_shape is not None else self._own_shape(),
             blocking_jobs=tuple(
-                BlockingJob(one.allocation_id, one.workflow_id, one.est_finish) for one in jobs
+                BlockingJob(one.allocation_id, one.workflow_id, one.est_finish) for one in shown
             ),
             position=self.view.mark.position,
-            at=instant(self.at),
+            at=instant(situation.at),
             subject=self.id,
             kind=first.kind,
             summary=f"{self.id} {self._sentence()}",
             blockers=tuple(Blocker(one.kind, one.text, one.positions) for one in self.reasons),
-            wants=wants(shape.request) if shape is not None else "",
+            wants=wants(self.request) if situation.shape(stage.shape) is not None else "",
+            chunks=self.request.nodes,
+            free_now=pool.free_now if pool is not None else 0,
             needs=pool.quantities if pool is not None else (),
             pool=pool.counts if pool is not None else (),
             pool_nodes=pool.nodes if pool is not None else 0,
             could_hold=pool.could_hold if pool is not None else 0,
-            holders=pool.holders if pool is not None else (),
+            holders=shown,
             held_by=pool.held_by if pool is not None else 0,
-            priority=sum(term.value for term in terms),
-            terms=terms,
-            waited=self.wait.parts,
-            waited_ms=self.wait.total_ms,
-            lines=tuple(self._lines(terms)),
+            others=others,
+            forecast=forecast,
+            head=head,
+            priority=finite(ranker.of_stage(stage, self.owner)),
+            terms=ranker.terms(stage, self.owner),
+            formula=printed(ranker.formula.tree),
+            policy_revision=ranker.formula.revision,
+            policy_position=ranker.formula.position,
+            waited=wait.parts,
+            waited_ms=wait.total_ms,
+            history=history_of(self.view, stage, self.allocation, situation.at),
+            here=self._here(),
+            evicted=evicted_of(self.allocation),
+            spared=self._spared(),
+            protected=protected,
+            lines=(),
         )
+        return self._with_lines(told, wait.positions, protected_text)
+
+    def _with_lines(
+        self, told: Explanation, waited: tuple[int, ...], protected_text: str
+    ) -> Explanation:
+        stage, ranker = self.stage, self.situation.ranker
+        shape = self.situation.shape(stage.shape)
+        asked = (shape.declared, stage.ready_position) if shape is not None else ()
+        basis = ranker.basis(stage, self.owner)
+        before = self._before()
+        lines = lines_of(self.situation, told, asked, basis, waited, protected_text, before)
+        return msgspec.structs.replace(told, lines=tuple(lines))
+
+    def _promise(self, rank: int) -> Promise | None:
+        """What this attempt was promised."""
+        attempt = self.allocation.attempt if self.allocation is not None else 1
+        key = allocation_key(self.stage.workflow, self.stage.name, rank, attempt)
+        return self.view.get(PROMISES, key)
+
+    def _forecast(self, promise: Promise | None) -> Forecast | None:
+        return forecast_of(self.view, promise, self.situation.at) if promise is not None else None
 
     def _wire(self) -> str:
         outcome = self.allocation.outcome if self.allocation is not None else ""
@@ -193,12 +204,17 @@ class _Explainer:
             return "PREEMPTED"
         if ended and (outcome == "canceled" or (not outcome and self.stage.status != "finished")):
             return "CANCELLED"
-        return WIRE[self.reasons[0].kind]
+        return self.reasons[0].word
 
     def _sentence(self) -> str:
         first = self.reasons[0]
         if first.kind in ("running", "ended", "dependency", "back-off"):
             return first.text
+        if self.own is not None and self.own.allocation == self.id and first.kind == "capacity":
+            start, _, _ = first.text.removeprefix("head: starts ").partition(" (")
+            scarce = self.situation.rooms.scarce(self.request)
+            where = ", ".join(self.own.chunks)
+            return f"waits for capacity: {scarce}; it is the head, promised {where} {start}"
         opening = {
             "never": "will not start",
             "until-someone-acts": "waits until someone acts",
@@ -214,100 +230,47 @@ class _Explainer:
             return self.allocation.node
         return self.pool.nearest if self.pool is not None else ""
 
-    def _head_shape(self) -> Shape | None:
-        """The shape that the nodes are kept for."""
-        shape = self.shape
-        if not self.waits or shape is None:
+    def _own_shape(self) -> Request | None:
+        """Of the head itself, what is kept for it is what it asks for."""
+        return self.request if self.own is not None and self.waits else None
+
+    def _ahead(self) -> str:
+        """Of a rank whose stage has the promise, the rank that it was made to."""
+        own = self.own
+        if own is not None and self.waits and own.allocation != self.id:
+            return own.allocation
+        return ""
+
+    def _here(self) -> Here | None:
+        one = self.allocation
+        if one is None or not one.placed_at:
             return None
-        if isinstance(shape.hold, BehindHigher):
-            other = msgspec.structs.replace(self.stage, shape=shape.hold.shape)
-            return shape_of(self.view, other)
-        return shape
-
-    def _head(self) -> str:
-        """The allocation that is looked at first among those that this one waits behind."""
-        shape = self._head_shape()
-        if shape is None:
-            return ""
-        found = self.view.scan(
-            WAITING, where={"queue": "ready", "shape": shape.id}, order="score", limit=1
-        ).rows
-        if not found or (found[0].workflow, found[0].stage) == (self.workflow.id, self.stage.name):
-            return ""
-        stage = self.view.get(STAGES, stage_key(found[0].workflow, found[0].stage))
-        if stage is None:
-            return ""
-        _, rank, allocation = telling_rank(self.view, stage)
-        return allocation.id if allocation else f"{stage.workflow}/{stage.name}/{rank}#1"
-
-    def _terms(self) -> tuple[Term, ...]:
-        age = (self.at - self.stage.submitted_at) / DAY_MS
-        total = priority_at(self.stage.score, self.at)
-        return (
-            Term("organization", 0.0),
-            Term("group", 0.0),
-            Term("user", 0.0),
-            Term("workflow", round(total - age)),
-            Term("age", age),
+        backfill = self.view.get(BACKFILLS, place_of(one.id).key)
+        ahead = self.view.get(ALLOCATIONS, one.behind) if one.behind else None
+        positions = [one.placed_position, backfill.position if backfill is not None else 0]
+        return Here(
+            node_id=one.node,
+            nodes=one.seats,
+            kind=one.kind,
+            behind=ahead.id if ahead is not None else "",
+            before=backfill.before if backfill is not None else "",
+            evicts=one.after,
+            seated=instant(one.seated_at),
+            revision=one.revision,
+            text=standing_text(self.situation, one),
+            positions=tuple(at for at in (*positions, one.seated_position) if at),
         )
 
-    def _lines(self, terms: tuple[Term, ...]) -> list[Line]:
-        lines: list[Line] = []
-        if self.shape is not None:
-            where = (self.shape.declared, self.stage.ready_position)
-            lines.append(Line("needs", wants(self.shape.request), where))
-        if self.pool is not None:
-            lines += _pool_lines(self.pool)
-        if len(self.reasons) > 1:
-            others = self.reasons[1:]
-            positions = tuple(sorted({at for one in others for at in one.positions}))
-            lines.append(Line("also", listed([one.text for one in others]), positions))
-        if self.head:
-            held = (self.shape.since_position,) if self.shape is not None else ()
-            lines.append(Line("behind", self.head, held))
-        shown = " + ".join(f"{term.name} {_plain(term.value)}" for term in terms)
-        total = sum(term.value for term in terms)
-        lines.append(
-            Line("order", f"priority {_plain(total)} = {shown}", (self.stage.submitted_position,))
-        )
-        parts = ", ".join(f"{one.reason} {lasting(one.ms)}" for one in self.wait.parts)
-        text = lasting(self.wait.total_ms) + (f": {parts}" if parts else "")
-        lines.append(Line("waited", text, self.wait.positions))
-        return lines
+    def _spared(self) -> str:
+        one = self.allocation
+        if one is None or one.state not in LIVE or one.stopping == "preempted":
+            return ""
+        return spared_text(self.situation, self.stage, self.owner, one)
 
-
-def _plain(value: float) -> str:
-    return f"{value:.3f}".rstrip("0").rstrip(".")
-
-
-def _pool_lines(pool: Pool) -> list[Line]:
-    counts = [f"{one.nodes:,} {one.cause}" for one in pool.counts]
-    text = number_of(pool.nodes, "node") + (f": {', '.join(counts)}" if counts else "")
-    positions = tuple(sorted({at for one in pool.counts for at in one.positions})[-5:])
-    lines = [Line("pool", text, positions)]
-    short = [one for one in pool.quantities if one.short]
-    if short:
-        parts = [
-            f"{_amount(one, one.short)} short "
-            f"({_amount(one, one.free)} free of {_amount(one, one.need)})"
-            for one in short
-        ]
-        lines.append(Line("nearest", f"{pool.nearest}: {', '.join(parts)}", positions))
-    if pool.holders:
-        names = [
-            one.allocation_id
-            + (f" (ends within {lasting(one.within_ms)})" if one.within_ms is not None else "")
-            for one in pool.holders
-        ]
-        basis = tuple(sorted({at for one in pool.holders for at in one.positions})[:5])
-        more = pool.held_by - len(names[:3])
-        text = ", ".join(names[:3]) + (f" and {number_of(more, 'other')}" if more > 0 else "")
-        lines.append(Line("held by", text, basis))
-    return lines
-
-
-def _amount(quantity: Quantity, number: int) -> str:
-    if quantity.dimension == "memory":
-        return size(number)
-    name = {"cores": "cpu"}.get(quantity.dimension, quantity.dimension.rpartition("/")[2])
-    return f"{number} {name}"
+    def _before(self) -> Allocation | None:
+        """The attempt before this one."""
+        one = self.allocation
+        if one is None or one.attempt < 2:
+            return None
+        key = allocation_key(one.workflow, one.stage, one.rank, one.attempt - 1)
+        return self.view.get(ALLOCATIONS, key)

@@ -3,7 +3,17 @@
 from collections.abc import Iterable
 from functools import lru_cache
 
-from logyard_domain.holds import BehindHigher, Hold, NeverFits, NodesBusy, NodesClosed, NoNodes
+import msgspec
+
+from logyard_domain.holds import (
+    BehindHigher,
+    Hold,
+    NeverFits,
+    NodesBusy,
+    NodesClosed,
+    NoNodes,
+    NotEvaluated,
+)
 from logyard_domain.quantities import format_size
 from logyard_domain.resources import Request
 
@@ -83,11 +93,47 @@ def held(hold: Hold, request: Request) -> str:
         case NoNodes():
             return "the cluster has no node that is up"
         case NeverFits(misfits=misfits):
-            causes = listed((misfit(cause, request) for cause in misfits), 3)
-            return f"never: every node falls short ({causes})" if causes else "never: no node fits"
+            return f"never: {_never(misfits, request)}"
         case NodesBusy():
             return f"no node has {wants(request)} free"
         case NodesClosed():
             return "every node that could hold it is closed"
         case BehindHigher():
-            return "its nodes are kept for work before it in the queue"
+            return "it would delay what is first in line for the same nodes"
+        case NotEvaluated():
+            return "not evaluated yet"
+
+
+def _never(misfits: tuple[str, ...], request: Request) -> str:
+    if request.nodes > 1:
+        chunk = wants(msgspec.structs.replace(request, nodes=1))
+        return f"there are too few nodes for {request.nodes} chunks of {chunk}"
+    if len(misfits) != 1:
+        causes = listed((misfit(cause, request) for cause in misfits), 3)
+        return f"every node falls short ({causes})" if causes else "no node fits"
+    kind, _, rest = misfits[0].partition(" ")
+    match kind:
+        case "cores":
+            return f"no node has {request.cores} cpu"
+        case "memory":
+            return f"no node has {size(request.memory)} of memory"
+        case "device":
+            return f"no node has a {device(rest)}"
+        case "devices":
+            return f"no node has {dict(request.devices).get(rest, 0)} {device(rest)}"
+        case "annotation":
+            return f"no node is annotated {rest}"
+        case "storage":
+            return f"no node is on storage {request.storage}"
+        case "feature" if rest == "mounts":
+            return "no node can mount"
+        case "feature":
+            return f"no node has {rest}"
+        case _:
+            return "there is no node that is up"
+
+
+def job_name(allocation: str) -> str:
+    """A job by a name that can be asked about: ``wf-x/job``, ``wf-x/array/3``."""
+    name = allocation.partition("#")[0]
+    return name.removesuffix("/0")

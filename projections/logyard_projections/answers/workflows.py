@@ -11,7 +11,13 @@ from logyard_projections.tables import Value
 from logyard_projections.view import View, Wanted
 from logyard_projections.workflows import SOURCES, WORKFLOWS, Status, Workflow
 
-ORDER = {"createTime": "created", "name": "name", "status": "status", "userId": "user"}
+ORDER = {
+    "createTime": "created",
+    "name": "name",
+    "status": "status",
+    "userId": "user",
+    "priority": "priority",
+}
 FILTER = {
     "status": "status",
     "user": "user",

@@ -18,6 +18,13 @@ from logyard_api.cli.workflow.screen import Screen
 from logyard_api.cli.workflow.watching import outcome, watch
 
 _STATUSES = ("pending", "started", "finished", "failed", "canceled")
+_SORTS = {
+    "newest": "createTime desc",
+    "name": "name",
+    "status": "status",
+    "user": "userId",
+    "priority": "priority desc",
+}
 _WORDS = {"unspecified": "pending", "started": "running"}
 
 Answer = Mapping[str, Any]
@@ -27,6 +34,12 @@ Answer = Mapping[str, Any]
 @click.option("--status", multiple=True, type=click.Choice(_STATUSES), help="Only these.")
 @click.option("--user", help="Only this user's.")
 @click.option("--name", help="Only those with this name.")
+@click.option(
+    "--sort",
+    type=click.Choice([*_SORTS]),
+    default="newest",
+    help="Newest first, or by name, status, user or priority.",
+)
 @click.option("--limit", type=click.IntRange(min=1), default=25, help="At most so many; 25.")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @asks
@@ -35,12 +48,14 @@ def list_(
     status: tuple[str, ...],
     user: str | None,
     name: str | None,
+    sort: str,
     limit: int,
     everything: bool,
 ) -> None:
-    """List workflows, newest first."""
+    """List workflows, newest first. PRIO is the priority of the workflow itself."""
     conditions = {"user": user, "name": name}
     query: Query = {
+        "orderBy": _SORTS[sort],
         "requestedStatuses": [one.upper() for one in status],
         "filter": " AND ".join(f'{key}="{value}"' for key, value in conditions.items() if value),
     }
@@ -226,8 +241,7 @@ def _describe_stage(told: Answer) -> None:
     if details.get("limitMs"):
         output.answer(f"  limit     {span(details['limitMs'])} a run")
     if priority := told.get("priority"):
-        value = f"{priority['effectivePriority']:.1f}"
-        output.answer(f"  priority  {value} = {priority['priorityExpression']}")
+        output.answer(f"  priority  {_priority(priority)}")
     if attempts:
         output.answer()
         output.table(
@@ -235,6 +249,18 @@ def _describe_stage(told: Answer) -> None:
             [_attempt(one) for one in attempts],
             right=("EXIT",),
         )
+
+
+def _priority(told: Answer) -> str:
+    """The value, and the terms that sum to it."""
+    terms = [
+        f"{one['name']} {'?' if one['value'] is None else format(one['value'], '.3g')}"
+        for one in told["terms"]
+    ]
+    value = f"{told['effectivePriority']:.3g}" if told["computed"] else "lowest"
+    revision = told["policyRevision"]
+    policy = f"policy r{revision}" if revision else "the default policy"
+    return f"{value} = {' + '.join(terms)}; {policy}"
 
 
 def _attempt(one: Answer) -> tuple[str, ...]:

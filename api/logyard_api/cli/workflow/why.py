@@ -7,8 +7,9 @@ import click
 
 from logyard_api.cli import output
 from logyard_api.cli.client import segment
+from logyard_api.cli.sentences import local
 from logyard_api.cli.session import Session, asks
-from logyard_api.cli.units import count
+from logyard_api.cli.units import clock, count, span
 from logyard_api.cli.workflow import references
 
 WIDTH_MAX = 100
@@ -19,8 +20,11 @@ WIDTH_MAX = 100
 @click.argument("workflow", metavar="WORKFLOW[/STAGE[/RANK[#ATTEMPT]]]")
 @click.argument("stage", required=False)
 @click.option("--rank", type=click.IntRange(min=0), help="Rank of a task array.")
+@click.option("--history", is_flag=True, help="Tell the reasons one after the other.")
 @asks
-def why(session: Session, workflow: str, stage: str | None, rank: int | None) -> None:
+def why(
+    session: Session, workflow: str, stage: str | None, rank: int | None, history: bool
+) -> None:
     """Say why something waits, runs or ended.
 
     The numbers in brackets are the positions of the records that a line rests on; `logyard log show
@@ -32,17 +36,34 @@ def why(session: Session, workflow: str, stage: str | None, rank: int | None) ->
     if session.json:
         output.answer_json(told)
         return
-    output.answer(told["summary"])
+    output.answer(local(told["summary"]))
     output.answer()
     for line in explained(told["lines"]):
         output.answer(line)
+    if history:
+        output.answer()
+        output.table(
+            ("SINCE", "FOR", "WAITED FOR", "POSITION"),
+            [_stretch(one) for one in told["history"]],
+            right=("FOR", "POSITION"),
+        )
     output.answer(f"as of position {count(told['position'])}")
+
+
+def _stretch(one: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    reason = f"{one['reason']} (of the time until {clock(one['until'], 'seconds')})"
+    return (
+        clock(one["since"], "seconds"),
+        span(one["ms"]),
+        reason if one["together"] else one["reason"],
+        count(one["position"]),
+    )
 
 
 def explained(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     """Label, text, and the positions that it rests on, below each other."""
     labels = max((len(line["label"]) for line in lines), default=0)
-    texts = [f"  {line['label']:<{labels}}  {line['text']}" for line in lines]
+    texts = [f"  {line['label']:<{labels}}  {local(line['text'])}" for line in lines]
     edge = min(WIDTH_MAX, max(map(len, texts), default=0))
     return [
         f"{text:<{edge}}  [{' '.join(map(count, line['positions']))}]"

@@ -1,0 +1,41 @@
+"""Lengths of time, counted in slots whose width grows with them: quarters of powers of two."""
+
+from collections.abc import Mapping, Sequence
+
+BUCKETS = 148
+"""Enough for two years."""
+
+
+def slot(ms: int) -> int:
+    """Where a length of time is counted."""
+    if ms < 4:
+        return max(ms, 0)
+    bits = ms.bit_length()
+    return min((bits - 2) * 4 + ((ms >> (bits - 3)) & 3), BUCKETS - 1)
+
+
+def slot_most(number: int) -> int:
+    """The longest time (ms) that is counted in a slot."""
+    if number < 4:
+        return number
+    power, quarter = divmod(number, 4)
+    return ((5 + quarter) << (power - 1)) - 1
+
+
+def percentile(counts: Sequence[int], share: float) -> int:
+    """The length of time (ms) that the given share of what is counted does not exceed."""
+    wanted = sum(counts) * share
+    seen = 0
+    for number, count in enumerate(counts):
+        seen += count
+        if count and seen >= wanted:
+            return slot_most(number)
+    return 0
+
+
+def dense(counts: Mapping[int, int]) -> list[int]:
+    """Counts by slot as a list of all slots."""
+    found = [0] * BUCKETS
+    for number, count in counts.items():
+        found[number] += count
+    return found
