@@ -18,8 +18,8 @@ class NeverFits(msgspec.Struct, frozen=True, tag="never_fits"):
 
 
 class NodesBusy(msgspec.Struct, frozen=True, tag="nodes_busy"):
-    """Eligible nodes are up, and none has enough free now. How much is short moves by itself: ask
-    a view.
+    """Eligible nodes are up, and none has enough free now that is not promised to others. How much
+    is short, and to whom it is promised, moves by itself: ask a view.
     """
 
 
@@ -29,7 +29,10 @@ class NodesClosed(msgspec.Struct, frozen=True, tag="nodes_closed"):
 
 class BehindHigher(msgspec.Struct, frozen=True, tag="behind_higher"):
     """It would fit now, but it would delay what is first in line for the same nodes, which has
-    this shape and a promise.
+    this shape.
+
+    Older logs have it. The scheduler records `NodesBusy` for both now, since which of them it is
+    changes with every promise: a view tells them apart when it is asked.
     """
 
     shape: int

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from logyard_domain.events import AllocationPlaced, AllocationStopping
 from logyard_engine.audit.auditor import audit
@@ -129,5 +129,9 @@ def _why(server: YardServer, workflows: list[str]) -> list[str]:
 def _lasting(answer: Any) -> Any:
     """What does not depend on the instant of the question."""
     if isinstance(answer, dict):
-        return {key: _lasting(value) for key, value in answer.items() if key not in TIMELY}
-    return [_lasting(one) for one in answer] if isinstance(answer, list) else answer
+        found = cast("dict[str, Any]", answer)
+        return {key: _lasting(value) for key, value in found.items() if key not in TIMELY}
+    if isinstance(answer, list):
+        items: list[Any] = answer
+        return [_lasting(one) for one in items]
+    return answer

@@ -20,8 +20,7 @@ from logyard_domain.events import (
     WorkflowFailed,
     WorkflowFinished,
 )
-from logyard_domain.holds import BehindHigher, Hold, NeverFits, NodesBusy, NodesClosed, NoNodes
-from logyard_domain.resources import Request
+from logyard_domain.holds import Hold, NeverFits, NodesBusy, NodesClosed, NoNodes
 from logyard_engine.log.opening import open_log
 from logyard_engine.simulation.nodes import Run
 from logyard_engine.simulation.yard import Yard

@@ -41,10 +41,11 @@ class Reply(NamedTuple):
 
 
 class Client:
-    """Asks one server. Raises NoServer, Answered."""
+    """Asks one server. Raises NoServer, Answered. With `at`, what it gets is as of that moment."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, at: str = "") -> None:
         self.place = place
+        self._at = at
         self._connection: http.client.HTTPConnection | None = None
 
     def __enter__(self) -> "Client":
@@ -66,6 +67,8 @@ class Client:
 
     def get(self, path: str, query: Query | None = None) -> Any:
         """The JSON that `path` (below the base) answers with."""
+        if self._at:
+            query = {**(query or {}), "at": self._at}
         return self.ask("GET", path, query).json()
 
     def post(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Any:

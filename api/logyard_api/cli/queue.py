@@ -9,7 +9,7 @@ import click
 from logyard_api.cli import output
 from logyard_api.cli.client import Query
 from logyard_api.cli.sentences import local
-from logyard_api.cli.session import Session, asks
+from logyard_api.cli.session import Session, as_of, asks
 from logyard_api.cli.units import clock, count, instant, many, now_ms, span
 
 Answer = Mapping[str, Any]
@@ -55,6 +55,7 @@ def queue() -> None:
 )
 @click.option("--limit", type=click.IntRange(min=1), default=100, help="At most so many lines.")
 @click.option("--watch", is_flag=True, help="Show it anew every two seconds, until Ctrl-C.")
+@as_of
 @asks
 def show(
     session: Session,
@@ -91,6 +92,7 @@ def show(
 
 @queue.command()
 @click.option("--window", metavar="TIME", help="What counts as of late, such as 6h; 1h.")
+@as_of
 @asks
 def stats(session: Session, window: str | None) -> None:
     """Show the queue in numbers: by organization, group, user, shape and reason; waits, throughput

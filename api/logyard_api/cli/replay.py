@@ -52,7 +52,7 @@ def replay(
     from logyard_engine.simulation.replay import Replay
 
     values, formulas = settings_of(settings)
-    place = log or str(data_folder(None))
+    place = log or str(data_folder())
     try:
         with closing(open_for_reading(place)) as old:
             happened = Happened()

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
@@ -12,13 +12,18 @@ from logyard_api.cli.client import Client
 from logyard_api.cli.outcomes import Answered
 
 P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
+AT = f"{__name__}.at"
 
 
 class Session:
-    """One run of a verb. `json` tells that the answer is for a program."""
+    """One run of a verb. `json` tells that the answer is for a program; `at` the earlier moment
+    that views are asked about.
+    """
 
-    def __init__(self, server: str | None, as_json: bool) -> None:
+    def __init__(self, server: str | None, as_json: bool, at: str = "") -> None:
         self.json = as_json
+        self._at = at
         self._server = server
         self._client: Client | None = None
 
@@ -26,7 +31,7 @@ class Session:
     def client(self) -> Client:
         """The client of the server that this run asks. Raises NoServer when none is known."""
         if self._client is None:
-            self._client = Client(places.find(self._server))
+            self._client = Client(places.find(self._server), self._at)
         return self._client
 
     def another(self) -> Client:
@@ -55,6 +60,21 @@ class Session:
             self._client.close()
 
 
+def as_of(function: F) -> F:
+    """Give a verb that asks views the option --at. Goes right above `asks`."""
+    return click.option(
+        "--at",
+        metavar="MOMENT",
+        help="As it was then: a position of the log, a time, or how long ago (15m).",
+        expose_value=False,
+        callback=_moment,
+    )(function)
+
+
+def _moment(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    ctx.meta[AT] = value
+
+
 def asks(function: Callable[Concatenate[Session, P], None]) -> Callable[..., None]:
     """Give a verb the options of a session, and the session as its first argument."""
 
@@ -63,7 +83,11 @@ def asks(function: Callable[Concatenate[Session, P], None]) -> Callable[..., Non
     @click.pass_context
     @functools.wraps(function)
     def verb(ctx: click.Context, /, *args: Any, **kwargs: Any) -> None:
-        session = Session(kwargs.pop("server") or ctx.find_root().obj, kwargs.pop("as_json"))
+        session = Session(
+            kwargs.pop("server") or ctx.find_root().obj,
+            kwargs.pop("as_json"),
+            ctx.meta.get(AT) or "",
+        )
         try:
             function(session, *args, **kwargs)
         finally:

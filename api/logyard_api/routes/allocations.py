@@ -5,8 +5,9 @@ from logyard_api.operations import Routes, ViewQuery
 from logyard_api.paging import ListQuery
 from logyard_api.yard import Yard
 from logyard_projections.answers.asking import page_size
+from logyard_projections.answers.explanation import Explanation
 from logyard_projections.answers.stages import WorkflowStage, allocations_of
-from logyard_projections.answers.why import Explanation, explain
+from logyard_projections.answers.why import explain
 from logyard_projections.view import View
 
 routes = Routes("allocations")

@@ -155,8 +155,8 @@ class _Pass:
         limit = lane.key.limit_ms
         known = self.barred.get(shape.id)
         seats = None
+        ends = self.now + limit + self.grace
         if self.backfill and (known is None or limit < known[0]):
-            ends = self.now + limit + self.grace
             seats = self.finder.behind(shape, limit, before, ends)
         if seats is None:
             if known is None or limit < known[0]:

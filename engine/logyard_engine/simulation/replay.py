@@ -344,4 +344,13 @@ def _end(running: _Running, at: int) -> Ended:
 
 
 def _told(end: AllocationEnded, name: str) -> Ended:
-    return Ended(**(msgspec.structs.asdict(end) | {"allocation": name}))
+    return Ended(
+        name,
+        end.outcome,
+        exit_code=end.exit_code,
+        signal=end.signal,
+        run_ms=end.run_ms,
+        cpu_ms=end.cpu_ms,
+        peak_bytes=end.peak_bytes,
+        error=end.error,
+    )

@@ -11,7 +11,7 @@ from logyard_api.cli import events as event_stream
 from logyard_api.cli import output
 from logyard_api.cli.client import Query
 from logyard_api.cli.outcomes import USAGE, Trouble
-from logyard_api.cli.session import Session, asks
+from logyard_api.cli.session import Session, as_of, asks
 from logyard_api.cli.units import clock, count, many, memory, millis, now_ms, span
 from logyard_api.cli.workflow import references
 from logyard_api.cli.workflow.screen import Screen
@@ -42,6 +42,7 @@ Answer = Mapping[str, Any]
 )
 @click.option("--limit", type=click.IntRange(min=1), default=25, help="At most so many; 25.")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
+@as_of
 @asks
 def list_(
     session: Session,
@@ -89,6 +90,7 @@ def list_(
 @click.argument("workflow", metavar="WORKFLOW[/STAGE]")
 @click.argument("stage", required=False)
 @click.option("--rank", type=click.IntRange(min=0), help="Only this rank of the stage.")
+@as_of
 @asks
 def describe(session: Session, workflow: str, stage: str | None, rank: int | None) -> None:
     """Describe a workflow and its stages; or one stage, its ranks and its place in the queue."""
@@ -112,6 +114,7 @@ def describe(session: Session, workflow: str, stage: str | None, rank: int | Non
 @click.command()
 @click.argument("workflow")
 @click.option("--watch", "watched", is_flag=True, help="Show progress until it is over.")
+@as_of
 @asks
 def status(session: Session, workflow: str, watched: bool) -> None:
     """Say where WORKFLOW stands.

@@ -8,7 +8,7 @@ import click
 from logyard_api.cli import output
 from logyard_api.cli.client import segment
 from logyard_api.cli.sentences import local
-from logyard_api.cli.session import Session, asks
+from logyard_api.cli.session import Session, as_of, asks
 from logyard_api.cli.units import clock, count, span
 from logyard_api.cli.workflow import references
 
@@ -21,6 +21,7 @@ WIDTH_MAX = 100
 @click.argument("stage", required=False)
 @click.option("--rank", type=click.IntRange(min=0), help="Rank of a task array.")
 @click.option("--history", is_flag=True, help="Tell the reasons one after the other.")
+@as_of
 @asks
 def why(
     session: Session, workflow: str, stage: str | None, rank: int | None, history: bool
