@@ -25,7 +25,9 @@ Mark = tuple[object, ...]
 class Hopeless:
     """By shape: which lanes cannot be placed. Always disposable."""
 
-    def __init__(self) -> None:
+    def __init__(self, active: bool = True) -> None:
+        self.active = active
+        """Whether it remembers anything; where few wait, looking costs less than remembering."""
         self._known: set[int] = set()
         self._cores = np.zeros(64, np.int64)
         self._memory = np.zeros(64, np.int64)
@@ -44,6 +46,8 @@ class Hopeless:
 
     def begin(self) -> None:
         """A tick begins: no promise is made yet."""
+        if not self.active:
+            return
         self._made = set()
         self._valid = np.zeros(len(self._groups), bool)
 
@@ -73,11 +77,15 @@ class Hopeless:
 
     def forget(self, shape: Shape) -> None:
         """Look at it again."""
+        if not self.active:
+            return
         self._full[shape.id] = self._barred[shape.id] = ANY
         self._never[shape.id] = False
 
     def promised(self, mark: Mark) -> None:
         """This promise holds in the present tick."""
+        if not self.active:
+            return
         self._made.add(mark)
         for marks, group in self._groups.items():
             if group:
@@ -85,10 +93,14 @@ class Hopeless:
 
     def never(self, shape: Shape) -> None:
         """It could not start even if all that runs ended."""
+        if not self.active:
+            return
         self._never[shape.id] = True
 
     def full(self, shape: Shape) -> None:
         """Nothing of it fits anywhere."""
+        if not self.active:
+            return
         self._full[shape.id] = 0
 
     def is_full(self, shape: Shape) -> bool:
@@ -97,14 +109,20 @@ class Hopeless:
 
     def missed(self, shape: Shape) -> None:
         """It did not fit on the nodes where room had appeared either."""
+        if not self.active:
+            return
         self._revived[shape.id] = False
 
     def keep(self) -> None:
         """The tick ends before all was looked at that was worth it: look at it the next time."""
+        if not self.active:
+            return
         self._full[self._revived] = self._barred[self._revived] = ANY
 
     def barred(self, shape: Shape, limit_ms: int, marks: frozenset[Mark]) -> None:
         """With this time limit or a longer one it would delay these promises."""
+        if not self.active:
+            return
         self._full[shape.id] = ANY
         group = self._groups.get(marks)
         if group is None:
@@ -120,6 +138,8 @@ class Hopeless:
         """On these nodes (and of these classes) room has appeared since the last tick, and this is
         what is free there now: what fits there may be worth another look.
         """
+        if not self.active:
+            return
         self._revived[:] = False
         for node, number in nodes:
             found = self._cores <= max(0, node.free_cores)
@@ -130,6 +150,8 @@ class Hopeless:
 
     def elsewhere(self, shape: Shape, limit_ms: int) -> bool:
         """Whether it is known to find no place on any node but those where room appeared."""
+        if not self.active:
+            return False
         number = shape.id
         if limit_ms >= self._full[number]:
             return True

@@ -35,8 +35,10 @@ class Lanes:
         self.limits = np.zeros(0, np.int64)
 
     def refresh(self, world: World) -> None:
-        """Take over what changed."""
-        if self._set != world.lane_set:
+        """Take over what changed. Few lanes need no table."""
+        if len(world.lanes) < FEW:
+            self._set = -1
+        elif self._set != world.lane_set:
             self._rebuild(world)
         elif self._ranked_at != world.ranked_at:
             self._forget(world)

@@ -7,7 +7,7 @@ from logyard_domain.world import Node, Shape, World
 from logyard_engine.scheduler.classes import NodeClass, classes_of, misfits, surplus
 from logyard_engine.scheduler.fit import chunks_of
 from logyard_engine.scheduler.hopeless import Hopeless
-from logyard_engine.scheduler.lanes import Lanes
+from logyard_engine.scheduler.lanes import FEW, Lanes
 from logyard_engine.scheduler.profile import Profile
 from logyard_engine.scheduler.rooms import Rooms
 
@@ -49,13 +49,21 @@ class Memory:
             self.parked = {}
             self._possible = {}
             self.rooms = {}
-            self.hopeless = Hopeless()
+            self.hopeless = Hopeless(self.hopeless.active)
             self.profile.clear()
         if self.revision != world.revision:
             self.revision = world.revision
-            self.hopeless = Hopeless()
+            self.hopeless = Hopeless(self.hopeless.active)
             self.profile.clear()
         self.notice(world)
+        few = len(world.lanes) < FEW
+        if self.hopeless.active == few:
+            self.hopeless = Hopeless(not few)
+        if few:
+            self.freed = {}
+            world.dirty.clear()
+            world.freed.clear()
+            return
         for lane in world.dirty if self.hopeless.known else list(world.lanes.values()):
             shape = world.shapes[lane.key.shape]
             if not self.hopeless.knows(shape):
@@ -92,13 +100,11 @@ class Memory:
         self.notice(world)
         if world.freed:
             world.freed.clear()
-            self.hopeless = Hopeless()
+            if self.hopeless.active:
+                self.hopeless = Hopeless()
 
     def notice(self, world: World) -> None:
         """Look anew at nodes on which something began, ended or is being stopped."""
-        if world.turnover:
-            self.profile.changed(world, list(world.turnover))
-            world.turnover.clear()
         for name in world.stirred:
             found = self.by_node.get(name)
             if found is not None and found.number in self.rooms:

@@ -12,8 +12,9 @@ import numpy as np
 from logyard_domain.rules.priorities import priority_of
 from logyard_domain.world import Lane, Stage, World
 from logyard_engine.scheduler.hopeless import Hopeless
-from logyard_engine.scheduler.lanes import Lanes
+from logyard_engine.scheduler.lanes import FEW, Lanes
 
+_NONE = np.zeros(0, np.int64)
 Key = tuple[float, int, int]
 """Minus the priority, submit position, number of the stage."""
 
@@ -29,26 +30,38 @@ class Order:
         self._moved: list[tuple[Key, int, Lane]] = []
         """Lanes whose first stage was placed whole: they wait again where the next one belongs."""
         self._first: tuple[Key, Lane] | None = None
-        lanes.refresh(world)
-        self.count = len(lanes.rows)
-        """How many lanes there are."""
-        if self.count == 1:
-            # Nothing competes.
-            self._ranks: list[float] = [0.0]
-            self._rows = np.zeros(1, np.int64)
-        else:
-            priorities = lanes.priorities(world, now)
-            self._ranks = priorities.tolist()
-            self._rows = lanes.sorted(priorities)
         self._since = 0
         """When the first one was submitted."""
         self._left: list[int] = []
         self._cursor = 0
         self._at = 0
-        self.covered(0)
+        self.count = len(world.lanes)
+        """How many lanes there are."""
+        self._few: list[tuple[Key, Lane]] = []
+        self._ranks: list[float] = []
+        self._rows = _NONE
+        lanes.refresh(world)
+        if self.count < FEW:
+            self._few = sorted(self._keyed(lane) for lane in world.lanes.values())
+            self._left = list(range(self.count))
+        else:
+            priorities = lanes.priorities(world, now)
+            self._ranks = priorities.tolist()
+            self._rows = lanes.sorted(priorities)
+            self.covered(0)
+
+    def _keyed(self, lane: Lane) -> tuple[Key, Lane]:
+        position, index, stage = lane.heap[0]
+        if self.count == 1:
+            # Nothing competes.
+            return (0.0, position, index), lane
+        value = priority_of(self._world, self._world.priority, stage, self._now)
+        return (-value, position, index), lane
 
     def covered(self, classes: int) -> None:
         """Others are first in line for these classes of nodes (a bit each) from here on."""
+        if self.count < FEW:
+            return
         rows = self._rows[self._at :]
         wanted = self._hopeless.worth(self._lanes, rows, classes)
         self._left = (np.flatnonzero(wanted) + self._at).tolist()
@@ -84,12 +97,15 @@ class Order:
         moved = self._moved[0][0] if self._moved else None
         if self._cursor < len(self._left):
             at = self._left[self._cursor]
-            row = int(self._rows[at])
-            key = self._lanes.key(row, self._ranks[row])
+            if self._few:
+                key, lane = self._few[at]
+            else:
+                row = int(self._rows[at])
+                key, lane = self._lanes.key(row, self._ranks[row]), self._lanes.rows[row]
             if moved is None or key < moved:
                 self._cursor += 1
                 self._at = at + 1
-                self._first = (key, self._lanes.rows[row])
+                self._first = (key, lane)
                 return True
         if moved is None:
             return False

@@ -23,24 +23,18 @@ class Profile:
         """Anything may have changed."""
         self._whole = False
 
-    def changed(self, world: World, names: "list[str]") -> None:
-        """These began, ended, are being stopped, or have another one behind them."""
-        if EVERYTHING in names:
-            self._whole = False
-        if self._whole:
-            for name in names:
-                self._forget(name)
-                allocation = world.allocations.get(name)
-                if allocation is not None:
-                    self._keep(world, allocation, world.at)
-
     def ends(self, world: World, now: int) -> list[End]:
         """Latest ends from now on, in order; not to be changed."""
-        if not self._whole:
-            self._ends, self._known, self._unsteady = [], {}, {}
-            for allocation in world.allocations.values():
+        changed = list(world.turnover)
+        world.turnover.clear()
+        if not self._whole or EVERYTHING in changed or len(changed) > len(self._ends):
+            self._build(world, now)
+            return self._ends
+        for name in changed:
+            self._forget(name)
+            allocation = world.allocations.get(name)
+            if allocation is not None:
                 self._keep(world, allocation, now)
-            self._whole = True
         again = list(self._unsteady)
         for end, name in self._ends:
             if end > now:
@@ -51,14 +45,28 @@ class Profile:
             self._keep(world, world.allocations[name], now)
         return self._ends
 
+    def _build(self, world: World, now: int) -> None:
+        self._ends, self._known, self._unsteady = [], {}, {}
+        for allocation in world.allocations.values():
+            end = self._end(world, allocation, now)
+            if end is not None:
+                self._ends.append(end)
+        self._ends.sort()
+        self._whole = True
+
     def _keep(self, world: World, allocation: Allocation, now: int) -> None:
+        end = self._end(world, allocation, now)
+        if end is not None:
+            insort(self._ends, end)
+
+    def _end(self, world: World, allocation: Allocation, now: int) -> End | None:
         if allocation.behind is not None:
-            return
+            return None
         end = until(world, allocation, now)
         if allocation.after or end != until(world, allocation, 0):
             self._unsteady[allocation.id] = None
         self._known[allocation.id] = end
-        insort(self._ends, (end, allocation.id))
+        return end, allocation.id
 
     def _forget(self, name: str) -> None:
         end = self._known.pop(name, None)

@@ -119,7 +119,8 @@ class _Pass:
         found = promise(self.world, self.memory, shape, stage, self.now)
         found.outranked = max((self.placed.get(number, 0) for number in found.classes), default=0)
         self.promises.append(found)
-        self.memory.hopeless.promised(found.mark())
+        if self.memory.hopeless.active:
+            self.memory.hopeless.promised(found.mark())
         self.covered |= bits(found.classes)
         self.order.covered(self.covered)
         self.holds.setdefault(shape.id, NodesBusy())
@@ -186,6 +187,8 @@ class _Pass:
     def _remember(self) -> None:
         """Keep what was seen to have no place."""
         hopeless = self.memory.hopeless
+        if not hopeless.active:
+            return
         if not self.left:
             hopeless.keep()
         marks = {one: one.mark() for one in self.promises}
