@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 from logyard_domain.events import AllocationPlaced, AllocationStopping
 from logyard_engine.audit.auditor import audit
@@ -128,10 +128,10 @@ def _why(server: YardServer, workflows: list[str]) -> list[str]:
 
 def _lasting(answer: Any) -> Any:
     """What does not depend on the instant of the question."""
-    if isinstance(answer, dict):
-        found = cast("dict[str, Any]", answer)
-        return {key: _lasting(value) for key, value in found.items() if key not in TIMELY}
-    if isinstance(answer, list):
-        items: list[Any] = answer
-        return [_lasting(one) for one in items]
-    return answer
+    match answer:
+        case {**found}:
+            return {key: _lasting(value) for key, value in found.items() if key not in TIMELY}
+        case [*items]:
+            return [_lasting(one) for one in items]
+        case _:
+            return answer
