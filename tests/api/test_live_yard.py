@@ -113,13 +113,14 @@ def _play(server: YardServer, far: "subprocess.Popen[bytes]") -> list[str]:
 def _why(server: YardServer, workflows: list[str]) -> list[str]:
     """Ask why some wait, and again as of the same position: the answers are equal."""
     found: list[str] = []
+    end = server.get("/healthz")["position"]
     for workflow in workflows:
-        allocations = server.get(f"/v4/workflows/{workflow}/allocations")["allocations"]
+        path = f"/v4/workflows/{workflow}/allocations"
+        allocations = server.get(path, after=end)["allocations"]
         for one in allocations[:1]:
             path = f"/v4/workflows/{workflow}/allocations/{one['id'].replace('#', '%23')}/explain"
             now = server.ask("GET", path)
-            if now.status != 200:
-                continue
+            assert now.status == 200, now.body
             then = server.ask("GET", path, at=now.position)
             assert _lasting(then.json) == _lasting(now.json)
             found.append(one["id"])
