@@ -27,7 +27,8 @@ def server(yard_server: YardServer) -> Iterator[YardServer]:
 
 
 def values(server: YardServer, **query: Any) -> dict[str, Any]:
-    """The configuration by key."""
+    """The configuration by key, as of the end of the log."""
+    query.setdefault("after", server.get("/healthz")["position"])
     return {one["key"]: one["value"] for one in server.get(PATH, **query)["settings"]}
 
 

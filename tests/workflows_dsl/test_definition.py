@@ -134,13 +134,11 @@ def test_each_feature_that_is_not_run_yet_is_named() -> None:
         "leave `image` out to run the command directly on a node",
         "jobs.ring.image.decryptionSecret: secrets are not resolved yet; "
         "leave `decryptionSecret` out",
-        "jobs.ring.multinode: jobs on several nodes are not run yet; "
-        "leave `multinode` out to run on one node",
         "jobs.ring.resource.cpu.sockets: sockets are not placed yet; leave `sockets` out",
+        "jobs.ring.multinode: jobs on several nodes are not run by the nodes of this cluster yet; "
+        "leave `multinode` out to run on one node",
         "jobs.sweep-slots.image: container images are not run yet; "
         "leave `image` out to run the command directly on a node",
-        "jobs.sweep-slots.multinode: jobs on several nodes are not run yet; "
-        "leave `multinode` out to run on one node",
         "jobs.sweep-slots.resource.cpu.sockets: sockets are not placed yet; leave `sockets` out",
         "services.board: services are not run yet; leave it out, or make it a job",
         "services.helper: services are not run yet; leave it out, or make it a job",

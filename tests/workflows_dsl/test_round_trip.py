@@ -39,6 +39,8 @@ from logyard_domain.definition.reachability import ReadinessProbe
 from logyard_workflows_dsl import dump, load
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+_NAME = re.compile(r"[^\x00-\x20\x7f/](.*[^\x00-\x20\x7f])?")
+"""Names of files that a URI can have: blanks at an end are none."""
 _P = TypeVar("_P", bound=Program)
 replace = msgspec.structs.replace
 
@@ -117,7 +119,9 @@ def _volume(volume: Volume, files: list[str]) -> Volume:
         volume = replace(volume, use=None if volume.use == "ephemeral" else volume.use, path=None)
     local, results = Uri(uri="file://a/b c"), Uri(uri="results://x.png")
     source = (
-        Uri(uri=f"file://{files[0]}") if files and "\n" not in files[0] else Uri(uri="s3://b/k")
+        Uri(uri=f"file://{files[0]}")
+        if files and _NAME.fullmatch(files[0])
+        else Uri(uri="s3://b/k")
     )
 
     def transfers(
