@@ -3,7 +3,6 @@
 from contextvars import ContextVar
 from datetime import datetime
 
-from logyard_api.errors import invalid
 from logyard_domain.quantities import parse_duration
 
 Moment = tuple[int, int]
@@ -15,18 +14,18 @@ ASKED: ContextVar[Moment | None] = ContextVar("asked", default=None)
 
 def instant_of(text: str, now: int) -> int:
     """The instant (ms) that a text names: ISO 8601 (local time where it has no zone), or how long
-    ago (``15m``). Raises Failure with what would be right.
+    before `now` (``15m``). Raises ValueError with what would be right.
     """
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         pass
     else:
-        return int(found.timestamp() * 1000)
+        return round(found.timestamp() * 1000)
     try:
         return now - parse_duration(text.removesuffix(" ago"))
     except ValueError:
-        raise invalid(
-            f"at: {text!r} is neither a position, nor a time, nor how long ago; write for instance "
+        raise ValueError(
+            f"{text!r} is neither a position, nor a time, nor how long ago; write for instance "
             "48213, 2026-11-30T14:05 or 15m"
         ) from None

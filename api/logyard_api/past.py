@@ -22,8 +22,10 @@ from logyard_projections.view import View
 
 EVERY = 50_000
 """Positions between two copies that are made on the way."""
-COPIES_MAX = 24
-"""Copies that are kept; beyond that those nearest to their neighbours go."""
+COPIES_MAX = 8
+"""Copies that are kept, each as large as the views; beyond that those nearest to their neighbours
+go.
+"""
 OPEN_MAX = 4
 """Positions whose rows stay open for the next question."""
 

@@ -97,7 +97,10 @@ class Yard:
                 raise invalid(f"at: {position} is not written yet; the log ends at {self.past.end}")
             at = await asyncio.to_thread(self.past.instant, position)
             return position, at
-        at = instant_of(text, int(self.clock.now()))
+        try:
+            at = instant_of(text, int(self.clock.now()))
+        except ValueError as trouble:
+            raise invalid(f"at: {trouble}") from trouble
         return await asyncio.to_thread(self.past.position_at, at), at
 
     async def look(self, question: Callable[[View], T]) -> Answer[T]:

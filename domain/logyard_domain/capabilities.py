@@ -1,6 +1,6 @@
 """What a valid workflow may ask for that Logyard does not run yet, in sentences for its author."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from logyard_domain.definition.programs import Job, Program
 from logyard_domain.definition.resolution import resolved
@@ -10,11 +10,13 @@ from logyard_domain.definition.workflow import Workflow
 from logyard_domain.resources import MULTINODE
 
 
-def refusals(workflow: Workflow, offered: Collection[str] = ()) -> tuple[str, ...]:
+def refusals(
+    workflow: Workflow, offered: Callable[[str], bool] = lambda _: False
+) -> tuple[str, ...]:
     """One sentence for each feature that stands in the way of a start; none means that it runs.
 
-    `offered` are the features that nodes announce. Each sentence begins with the path of what it is
-    about, and says what would run.
+    `offered` tells whether a node announces a feature. Each sentence begins with the path of what
+    it is about, and says what would run.
     """
     full = resolved(workflow)
     return (
@@ -79,9 +81,9 @@ def _secrets(path: str, uri: Uri) -> Iterator[str]:
             yield f"{path}.{name}: secrets are not resolved yet; leave `{name}` out"
 
 
-def _job(path: str, job: Job, offered: Collection[str]) -> Iterator[str]:
+def _job(path: str, job: Job, offered: Callable[[str], bool]) -> Iterator[str]:
     yield from _program(path, job)
-    if job.multinode is not None and job.multinode.nodes > 1 and MULTINODE not in offered:
+    if job.multinode is not None and job.multinode.nodes > 1 and not offered(MULTINODE):
         yield (
             f"{path}.multinode: jobs on several nodes are not run by the nodes of this cluster "
             "yet; leave `multinode` out to run on one node"

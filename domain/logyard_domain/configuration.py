@@ -5,6 +5,7 @@ Settings of one process (ports, folders, tokens) are not here: they decide nothi
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from math import isfinite
 
 import msgspec
 
@@ -101,6 +102,8 @@ def checked(values: Mapping[str, Value]) -> dict[str, Value]:
             want = type(setting.default).__name__
             raise ValueError(f"{key}: {value!r} is no {want}; write for instance {setting.default}")
         if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if not isfinite(value):
+                raise ValueError(f"{key}: {value} is no number that can be compared with")
             if setting.least is not None and value < setting.least:
                 raise ValueError(f"{key}: {value} is too small; the least is {setting.least:g}")
             if setting.most is not None and value > setting.most:

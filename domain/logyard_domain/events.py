@@ -19,7 +19,7 @@ Outcome = Literal["finished", "failed", "timeout", "canceled", "lost", "preempte
 StopReason = Literal["canceled", "timeout", "drained", "preempted"]
 PlacementKind = Literal["direct", "backfilled", "preempting"]
 SlipCause = Literal["earlier", "node", "overrun", "outranked", "policy"]
-ReleaseCause = Literal["outranked", "withdrawn", "idle", "never"]
+ReleaseCause = Literal["outranked", "withdrawn", "never"]
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", kw_only=True):
@@ -339,8 +339,7 @@ class ReservationMoved(Event, frozen=True, kw_only=True, tag="reservation.moved"
 
 class ReservationReleased(Event, frozen=True, kw_only=True, tag="reservation.released"):
     """The promise is taken back: ``outranked`` (another one is first now), ``withdrawn`` (it
-    waits no longer), ``idle`` (nobody else waits who could get in its way), ``never`` (it could
-    not start even if all that runs ended).
+    waits no longer), ``never`` (it could not start even if all that runs ended).
     """
 
     allocation: str
@@ -358,7 +357,7 @@ class AllocationStopping(Event, frozen=True, kw_only=True, tag="allocation.stopp
     """It gets SIGTERM, and SIGKILL after the grace time.
 
     A victim of preemption makes room for allocation `by` (empty: an administrator), whose priority
-    is `gap` higher; it had run for `ran_ms`.
+    is `gap` higher (always finite); it had run for `ran_ms`.
     """
 
     allocation: str

@@ -16,6 +16,7 @@ from logyard_domain.expressions import (
     variables_of,
 )
 from logyard_domain.resources import Request
+from logyard_domain.rules.priorities import request_variables
 from logyard_domain.usage import Usage, decayed
 from logyard_projections.configuration import LATEST, LATEST_KEY
 from logyard_projections.entities import ENTITIES, USED, Kind, entity_key
@@ -23,7 +24,6 @@ from logyard_projections.tables import Table
 
 R = TypeVar("R", bound=msgspec.Struct)
 SETTING = "scheduler.priority"
-GIB = 1 << 30
 
 
 class Reader(Protocol):
@@ -123,25 +123,9 @@ def values_for(
             case "user.name":
                 values[name] = owned.user
             case _:
-                values[name] = _of_request(name, request, limit_ms)
+                # A device that it does not ask for is 0.
+                values[name] = request_variables(request, limit_ms).get(name, 0.0)
     return values
-
-
-def _of_request(name: str, request: Request, limit_ms: int) -> Scalar:
-    match name:
-        case "request.nodes":
-            return float(request.nodes)
-        case "request.cores":
-            return float(request.cores)
-        case "request.memory_gib":
-            return request.memory / GIB
-        case "request.limit_seconds":
-            return limit_ms / 1000
-        case "request.preemptible":
-            return request.preemptible
-        case _:
-            device = name.partition("[")[2].removesuffix("]")
-            return float(dict(request.devices).get(device, 0))
 
 
 def _standing(rows: Reader, kind: Kind, name: str, organization: str = "") -> float:

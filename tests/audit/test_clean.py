@@ -1,18 +1,20 @@
 """What the scheduler writes keeps every rule, and the audit looked at it."""
 
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from logyard_domain.codec import decode
 from logyard_domain.commands import SetConfig
 from logyard_domain.configuration import Value
 from logyard_domain.expressions import Binary, Variable
 from logyard_engine.audit.auditor import audit
 from logyard_engine.audit.findings import Report
-from logyard_engine.audit.reading import reading
 from logyard_engine.audit.rules import RULE_IDS
 from logyard_engine.log.opening import open_log
+from logyard_engine.log.source import opened
 from logyard_engine.simulation.nodes import Run
 from logyard_engine.simulation.yard import Yard
 from tests.audit.yards import play
@@ -93,8 +95,8 @@ def test_the_log_on_which_everything_has_happened() -> None:
 
 
 def test_the_golden_log_as_a_file() -> None:
-    with reading(GOLDEN) as source:
-        report = audit(source.records)
+    with closing(opened(GOLDEN)) as source:
+        report = audit(decode(at, state) for at, state in source.states())
     clean(report)
     assert report.records == GOLDEN.read_bytes().count(b"\n")
 

@@ -94,7 +94,7 @@ def test_an_earlier_simulation_is_kept_unless_told(terminal: Terminal, trace: Pa
     [
         (("--set", "scheduler.prio=1"), "no such setting; did you mean scheduler.priority?"),
         (("--set", "scheduler.lookahead"), "write KEY=VALUE"),
-        (("--set", "scheduler.lookahead=soon"), "scheduler.lookahead: 'soon' is no int"),
+        (("--set", "scheduler.lookahead=soon"), "scheduler.lookahead: `soon` is no duration"),
         (("--set", "scheduler.priority=queue.agehours"), "queue.age_hours"),
         (("--group", "chem"), "write NAME=PRIORITY, such as chem=5"),
         (("--nodes", "0"), "a cluster has at least one node"),

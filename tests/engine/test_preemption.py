@@ -1,5 +1,7 @@
 """Preemption over the real decide, tick and log, in virtual time."""
 
+import sys
+
 import pytest
 
 from logyard_domain.commands import (
@@ -20,9 +22,11 @@ from logyard_domain.events import (
     AllocationStopping,
     Event,
 )
+from logyard_engine.audit.auditor import audit
 from logyard_engine.log.opening import open_log
 from logyard_engine.simulation.nodes import Run
-from logyard_engine.simulation.yard import Yard
+from logyard_engine.simulation.yard import Yard, log_bytes
+from logyard_workflows_dsl.expressions import parse
 from tests.engine.work import flow, job
 
 HOUR_MS = 3_600_000
@@ -262,3 +266,28 @@ def test_equal_priority_never_evicts() -> None:
     y.run()
     assert stopped(y) == []
     y.check()
+
+
+def test_a_victim_without_a_finite_priority_can_be_written_down_and_read_again() -> None:
+    y = yard({"scheduler.preemption.minRuntime": 0})
+    text = "group.priority > 0 ? group.priority : log(0)"
+    values = dict(y.world.config) | {"scheduler.priority": text}
+    y.ask(SetConfig(values=values, formulas={"scheduler.priority": parse(text)}))
+    y.node("n1", 4)
+    crowd(y, "low")
+    vip(y)
+    [eviction] = stopped(y)
+    assert eviction.gap == sys.float_info.max
+    assert audit(y.records).clean
+    y.run()
+    y.check()
+    assert log_bytes(y.engine.log.read(0, y.engine.log.position)) == log_bytes(y.records)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_setting_that_json_cannot_hold_is_refused(value: float) -> None:
+    y = yard()
+    with pytest.raises(
+        Refused, match=r"scheduler\.preemption\.priorityGap: (nan|inf) is no number"
+    ):
+        y.ask(SetConfig(values={"scheduler.preemption.priorityGap": value}))

@@ -1,13 +1,13 @@
 """`logyard audit`: hold a log against the promises of the scheduler."""
 
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from logyard_api.cli import output
+from logyard_api.cli.bars import bar
 from logyard_api.cli.outcomes import USAGE, Trouble
 from logyard_api.cli.places import data_folder
 from logyard_api.cli.units import count, many
@@ -30,17 +30,19 @@ def audit(log: str | None, rules: str | None, as_json: bool) -> None:
     without it the log of the data folder. It asks no server, and a server may run meanwhile. Exit
     code 0 when every rule was kept, 1 when one was broken.
     """
-    from logyard_domain.codec import Damaged, UnknownEvent
+    from logyard_domain.codec import Damaged, UnknownEvent, decode
     from logyard_engine.audit.auditor import audit as audited
-    from logyard_engine.audit.reading import reading
     from logyard_engine.audit.rules import RULE_IDS
     from logyard_engine.log.log import LogTrouble
+    from logyard_engine.log.source import opened
 
     wanted = _rules(rules, RULE_IDS)
     place = log or os.environ.get("LOGYARD_LOG", "") or data_folder()
     try:
-        with reading(place) as source, _progress(source.count) as progress:
-            report = audited(source.records, wanted, progress)
+        with closing(opened(place)) as source:
+            records = (decode(at, state) for at, state in source.states())
+            with bar("audited", source.last - source.first + 1) as progress:
+                report = audited(records, wanted, progress)
     except (LogTrouble, UnknownEvent) as trouble:
         raise Trouble(str(trouble), USAGE) from None
     except Damaged as trouble:
@@ -61,29 +63,6 @@ def _rules(text: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
         if one not in known:
             raise Trouble(f"--rule: {one!r} is no rule; there are {', '.join(known)}", USAGE)
     return wanted
-
-
-@contextmanager
-def _progress(total: int) -> Generator[Callable[[int], None] | None]:
-    """What hears how many records were audited: a bar on a terminal, nobody elsewhere. A `total` of
-    0 is not known.
-    """
-    if output.plain():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(
-        "audited",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=total or None)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def _whole(report: "Report") -> dict[str, Any]:

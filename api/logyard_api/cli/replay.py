@@ -2,24 +2,24 @@
 
 import json
 import os
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from logyard_api.cli import output
+from logyard_api.cli.bars import bar
+from logyard_api.cli.fresh import LOG, folder_for, settings_of
 from logyard_api.cli.outcomes import USAGE, Trouble
 from logyard_api.cli.places import data_folder
-from logyard_api.cli.simulate import LOG, settings_of
 from logyard_api.cli.units import many, span
 
 if TYPE_CHECKING:
     from logyard_domain.records import Record
-    from logyard_engine.log.log import LogReader
+    from logyard_engine.log.source import Source
     from logyard_engine.simulation.differences import Differences, Row
-    from logyard_engine.simulation.happened import Happened
 
 FOUND = "differences.json"
 
@@ -40,33 +40,42 @@ def replay(
 ) -> None:
     """Replay a log under other settings, and say who would have gained and who lost.
 
-    LOG is the log's file, its folder, or postgresql://...; without it, the log in the data folder.
+    LOG is a log's file or data folder, postgresql://..., or a file that `logyard log export` wrote;
+    without it the log of the data folder.
     Arrivals, run times, stops and what happened to nodes stay as they were; every decision is made
     anew, by the code that a server runs. Without --set the decisions are the same again.
     """
+    from logyard_domain.codec import Damaged, decode
     from logyard_domain.commands import Refused
     from logyard_engine.log.log import LogTrouble
-    from logyard_engine.log.opening import open_for_reading, open_log
+    from logyard_engine.log.opening import open_log
+    from logyard_engine.log.source import opened
     from logyard_engine.simulation.differences import differences, outcome
     from logyard_engine.simulation.happened import Happened
     from logyard_engine.simulation.replay import Replay
 
     values, formulas = settings_of(settings)
-    place = log or str(data_folder())
+    place = log or os.environ.get("LOGYARD_LOG") or data_folder()
     try:
-        with closing(open_for_reading(place)) as old:
+        with closing(opened(place)) as old:
             happened = Happened()
             happened.take(_records(old))
-            new = open_log(_prepared(out, force) if out else "memory:", old.cluster)
+            new = open_log(folder_for(out, (FOUND,), force) if out else "memory:", happened.cluster)
             with closing(new):
-                with _progress(happened) as progress:
+                with bar("replayed", happened.span_ms, counted=False) as progress:
                     again = Replay(happened, new, values, formulas, progress)
                     again.run()
-                found = differences(outcome(_records(old)), outcome(_records(new)), again.workflows)
+                found = differences(
+                    outcome(_records(old)),
+                    outcome(decode(at, state) for at, state in new.read_states()),
+                    again.workflows,
+                )
     except Refused as refusal:
         raise Trouble(f"the engine does not take this: {refusal}", USAGE) from None
     except LogTrouble as trouble:
         raise Trouble(str(trouble)) from None
+    except Damaged as trouble:
+        raise Trouble(f"the log does not hold: {trouble}") from None
     whole = {"set": values, **_whole(found)}
     if out:
         (out / FOUND).write_text(json.dumps(whole, indent=2) + "\n")
@@ -76,11 +85,11 @@ def replay(
         _shown(found, out)
 
 
-def _records(log: "LogReader") -> "Generator[Record]":
-    position = 0
-    while records := log.read(position, 5_000):
-        yield from records
-        position = records[-1].position
+def _records(log: "Source") -> "Iterator[Record]":
+    from logyard_domain.codec import decode
+    from logyard_engine.log.source import gapless
+
+    return (decode(at, state) for at, state in gapless(log))
 
 
 def _whole(found: "Differences") -> dict[str, object]:
@@ -88,44 +97,6 @@ def _whole(found: "Differences") -> dict[str, object]:
 
     whole: dict[str, object] = msgspec.to_builtins(found)
     return whole
-
-
-def _prepared(out: Path, force: bool) -> Path:
-    if (out / "server.lock").exists():
-        raise Trouble(f"{out}: this is the data folder of a server; choose another --out", USAGE)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if (out / LOG).exists() and not force:
-            raise Trouble(
-                f"{out}: there is a log already; choose another --out, or --force to replace it",
-                USAGE,
-            )
-        for name in (LOG, f"{LOG}-wal", f"{LOG}-shm", FOUND):
-            (out / name).unlink(missing_ok=True)
-    except OSError as trouble:
-        raise Trouble(f"{out}: {trouble.strerror}", USAGE) from None
-    return out / LOG
-
-
-@contextmanager
-def _progress(happened: "Happened") -> "Generator[Callable[[int], None] | None]":
-    """What hears how far the replay has come: a bar on a terminal, nobody elsewhere."""
-    instants = [at for at, _ in happened.turns]
-    if output.plain() or not instants:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn
-
-    with Progress(
-        "replayed",
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=max(1, instants[-1] - instants[0]))
-        yield lambda at: bar.update(task, completed=at - instants[0])
 
 
 def _shown(found: "Differences", out: Path | None) -> None:

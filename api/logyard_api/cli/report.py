@@ -1,9 +1,8 @@
 """`logyard report`: a log as one page to look at."""
 
 import os
-import re
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logyard_api.cli import output
+from logyard_api.cli.bars import bar
 from logyard_api.cli.outcomes import USAGE, Trouble
 from logyard_api.cli.places import data_folder
 from logyard_api.cli.units import count, many, memory, span
 
 if TYPE_CHECKING:
-    from logyard_api.report.source import Source
+    from logyard_engine.log.source import Source
     from logyard_projections.picture import Picture
-
-QUIET_RECORDS = 20_000
-"""Logs up to this length are read before anybody would see a bar."""
 
 
 @click.command()
@@ -57,9 +54,9 @@ def report(
     that needs nothing else.
     """
     from logyard_api.report.page import page_of
-    from logyard_api.report.source import opened
     from logyard_domain.codec import Damaged
     from logyard_engine.log.log import LogTrouble
+    from logyard_engine.log.source import opened
 
     place = log or os.environ.get("LOGYARD_LOG") or data_folder()
     try:
@@ -90,7 +87,7 @@ def report(
 
 
 def _painted(source: "Source", since: str | None, until: str | None, bars: int) -> "Picture":
-    from logyard_api.report.source import dated, gapless, instant
+    from logyard_engine.log.source import dated, gapless, instant
     from logyard_projections.feed import read
     from logyard_projections.picture import Painter
 
@@ -105,8 +102,8 @@ def _painted(source: "Source", since: str | None, until: str | None, bars: int) 
             USAGE,
         )
     painter = Painter(start, end, bars)
-    with _progress(source, gapless(source)) as states:
-        for position, state in states:
+    with bar("read", source.last - source.first + 1) as progress:
+        for position, state in _counted(gapless(source), progress):
             if until and dated(position, state) > end:
                 break
             painter.take(read(position, state))
@@ -115,8 +112,8 @@ def _painted(source: "Source", since: str | None, until: str | None, bars: int) 
 
 def _instant(option: str, text: str, source: "Source", last: int) -> int:
     """The instant (ms) that a text names: a position, ISO 8601, or how long before the end."""
-    from logyard_api.report.source import instant
-    from logyard_domain.quantities import parse_duration
+    from logyard_api.asof import instant_of
+    from logyard_engine.log.source import instant
 
     if text.isdigit():
         position = int(text)
@@ -126,52 +123,22 @@ def _instant(option: str, text: str, source: "Source", last: int) -> int:
             )
         return instant(source, position)
     try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
-        pass
-    try:
-        return last - parse_duration(re.sub(r"\s*ago$", "", text))
-    except ValueError:
-        raise Trouble(
-            f"{option} {text!r} is neither a position, nor a time, nor how long before the end of "
-            "the log; write for instance 48213, 2026-11-30T14:05 or 2h",
-            USAGE,
-        ) from None
+        return instant_of(text, last)
+    except ValueError as trouble:
+        raise Trouble(f"{option} {trouble}", USAGE) from None
 
 
 def _iso(at: int) -> str:
     return datetime.fromtimestamp(at / 1000).astimezone().isoformat(timespec="seconds")
 
 
-@contextmanager
-def _progress(
-    source: "Source", states: Iterable[tuple[int, bytes]]
-) -> Generator[Iterator[tuple[int, bytes]]]:
-    """The records, with a bar on a terminal where there are many."""
-    total = source.last - source.first + 1
-    if output.plain() or total <= QUIET_RECORDS:
-        yield iter(states)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(
-        "read",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=total)
-
-        def counted() -> Iterator[tuple[int, bytes]]:
-            for number, pair in enumerate(states, 1):
-                if number % 2_000 == 0:
-                    bar.update(task, completed=number)
-                yield pair
-
-        yield counted()
+def _counted(
+    states: Iterable[tuple[int, bytes]], progress: Callable[[int], None] | None
+) -> Iterator[tuple[int, bytes]]:
+    for number, pair in enumerate(states, 1):
+        if progress is not None and number % 2_000 == 0:
+            progress(number)
+        yield pair
 
 
 def _numbers(picture: "Picture", out: Path, size: int) -> dict[str, Any]:

@@ -3,27 +3,24 @@
 import csv
 import json
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from logyard_api.cli import output
+from logyard_api.cli.bars import bar
+from logyard_api.cli.fresh import LOG, folder_for, settings_of
 from logyard_api.cli.outcomes import USAGE, Trouble
 from logyard_api.cli.units import count, span
 
 if TYPE_CHECKING:
     from logyard_domain.commands import AnyCommand
-    from logyard_domain.configuration import Value
-    from logyard_domain.expressions import Expression
     from logyard_engine.simulation.summary import Summary
     from logyard_engine.simulation.traces.trace import Trace, TraceNode
 
-LOG, JOBS, SUMMARY = "log.sqlite", "jobs.csv", "summary.json"
+JOBS, SUMMARY = "jobs.csv", "summary.json"
 CLUSTER = "simulated"
-_LOCK = "server.lock"
 
 
 @click.command()
@@ -116,9 +113,13 @@ def simulate(
     told = _trace(trace, nodes, estimate, preemptible, limit, compress)
     machines = _machines(told, nodes, cores_per_node, memory_per_node)
     try:
-        log = DictatedLog(_prepared(out, force), CLUSTER) if out else open_log("memory:", CLUSTER)
+        log = (
+            DictatedLog(folder_for(out, (JOBS, SUMMARY), force), CLUSTER)
+            if out
+            else open_log("memory:", CLUSTER)
+        )
         try:
-            with _progress(len(told.jobs)) as progress:
+            with bar("simulated", len(told.jobs)) as progress:
                 began = time.perf_counter()
                 found = simulate(
                     told,
@@ -161,43 +162,6 @@ def simulate(
         output.answer_json(whole)
     else:
         _shown(summary, told, took_s, out)
-
-
-def settings_of(given: tuple[str, ...]) -> "tuple[dict[str, Value], dict[str, Expression]]":
-    """The settings that --set names, checked, and the meaning of expressions among them."""
-    from logyard_domain.configuration import DEFAULTS, SETTINGS, checked
-    from logyard_workflows_dsl.expressions import UnreadableExpression, parse
-
-    values: dict[str, Value] = {}
-    formulas: dict[str, Expression] = {}
-    for text in given:
-        key, found, value = text.partition("=")
-        key = key.strip()
-        if not found:
-            raise Trouble(f"--set {text}: write KEY=VALUE, such as scheduler.lookahead=0", USAGE)
-        try:
-            values[key] = _value(value.strip(), DEFAULTS.get(key))
-            checked(values)
-            if key == "scheduler.priority" and values[key] != SETTINGS[key].default:
-                formulas[key] = parse(str(values[key]), name=key)
-        except UnreadableExpression as trouble:
-            raise Trouble(str(trouble), USAGE) from None
-        except ValueError as trouble:
-            raise Trouble(f"--set {trouble}", USAGE) from None
-    return values, formulas
-
-
-def _value(text: str, default: "Value | None") -> "Value":
-    """A text as the type that the setting has; what does not fit is left for the check to name."""
-    if isinstance(default, bool):
-        return {"true": True, "false": False}.get(text.lower(), text)
-    for kind in (int, float):
-        if isinstance(default, kind):
-            try:
-                return kind(text)
-            except ValueError:
-                return text
-    return text
 
 
 def _groups(given: tuple[str, ...]) -> "list[AnyCommand]":
@@ -287,45 +251,6 @@ def _machines(
     except ValueError as trouble:
         raise Trouble(f"--memory-per-node: {trouble}", USAGE) from None
     return uniform(number, cores or 1, size)
-
-
-def _prepared(out: Path, force: bool) -> Path:
-    """Where the log goes: DIR/log.sqlite, which is not there (any more)."""
-    if (out / _LOCK).exists():
-        raise Trouble(f"{out}: this is the data folder of a server; choose another --out", USAGE)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if (out / LOG).exists() and not force:
-            raise Trouble(
-                f"{out}: there is a log already; choose another --out, or --force to replace it",
-                USAGE,
-            )
-        for name in (LOG, f"{LOG}-wal", f"{LOG}-shm", JOBS, SUMMARY):
-            (out / name).unlink(missing_ok=True)
-    except OSError as trouble:
-        raise Trouble(f"{out}: {trouble.strerror}", USAGE) from None
-    return out / LOG
-
-
-@contextmanager
-def _progress(jobs: int) -> Generator[Callable[[int], None] | None]:
-    """What hears how many jobs have ended: a bar on a terminal, nobody elsewhere."""
-    if output.plain():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(
-        "simulated",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=jobs)
-        yield lambda ended: bar.update(task, completed=ended)
 
 
 def _figures(summary: "Summary") -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What a priority expression sees of an allocation, and what it gives."""
 
 from logyard_domain.expressions import Expression, Scalar, priority
+from logyard_domain.resources import Request
 from logyard_domain.rules.entities import group_key, user_key
 from logyard_domain.usage import decayed
 from logyard_domain.world import Stage, World
@@ -24,20 +25,25 @@ def variables_for(world: World, stage: Stage, now: int) -> dict[str, Scalar]:
         "workflow.priority": float(workflow.priority),
         "queue.age_seconds": age_s,
         "queue.age_hours": age_s / 3600,
-        "request.nodes": float(request.nodes),
-        "request.cores": float(request.cores),
-        "request.memory_gib": request.memory / GIB,
-        "request.limit_seconds": stage.limit_ms / 1000,
-        "request.preemptible": request.preemptible,
         "usage.group": used(world, group_key(workflow), now),
         "usage.user": used(world, user_key(workflow), now),
         "organization.name": workflow.organization,
         "group.name": workflow.group,
         "user.name": workflow.user,
     }
-    for device, count in request.devices:
-        values[f"request.devices[{device}]"] = float(count)
-    return values
+    return values | request_variables(request, stage.limit_ms)
+
+
+def request_variables(request: Request, limit_ms: int) -> dict[str, Scalar]:
+    """Those that the request and its time limit give; devices that it asks none of are left out."""
+    return {
+        "request.nodes": float(request.nodes),
+        "request.cores": float(request.cores),
+        "request.memory_gib": request.memory / GIB,
+        "request.limit_seconds": limit_ms / 1000,
+        "request.preemptible": request.preemptible,
+        **{f"request.devices[{device}]": float(count) for device, count in request.devices},
+    }
 
 
 def used(world: World, key: str, now: int) -> float:

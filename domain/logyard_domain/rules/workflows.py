@@ -85,13 +85,13 @@ def _check(world: World, command: SubmitWorkflow) -> None:
         )
     # A live workflow of the same definition was let through already.
     if msgspec.json.encode(command.definition) not in world.definitions and (
-        found := refusals(command.definition, _offered(world))
+        found := refusals(command.definition, lambda feature: _offered(world, feature))
     ):
         raise Refused("\n".join(found), "invalid")
 
 
-def _offered(world: World) -> set[str]:
-    return {feature for node in world.nodes.values() for feature in node.features}
+def _offered(world: World, feature: str) -> bool:
+    return any(feature in node.features for node in world.nodes.values())
 
 
 def submission(event: WorkflowSubmitted, position: int, at: int) -> Workflow:

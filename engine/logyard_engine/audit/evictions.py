@@ -1,5 +1,6 @@
 """Preemption by the rules: who was evicted for whom, and whether it had to be."""
 
+import sys
 from collections.abc import Collection, Sequence
 
 from logyard_domain.events import AllocationStopping
@@ -83,9 +84,9 @@ class Evictions:
         least = int(state.config["scheduler.preemption.minRuntime"])
         if ran_ms < least:
             self._wrong(victim, f"it was evicted after {ran_ms} ms; the least is {least} ms")
-        gap = state.ranking.priority(preemptor, state.at) - state.ranking.priority(
-            victim.stage, state.at
-        )
+        higher = state.ranking.priority(preemptor, state.at)
+        # JSON has no number beyond the largest float.
+        gap = min(higher - state.ranking.priority(victim.stage, state.at), sys.float_info.max)
         wanted = float(state.config["scheduler.preemption.priorityGap"])
         if not gap >= wanted - ROUNDING:
             self._wrong(

@@ -1,5 +1,7 @@
 """Whether a request fits on a node, now or when what runs there has ended."""
 
+from collections.abc import Mapping
+
 from logyard_domain.resources import Capacity, Request, asks_nothing
 from logyard_domain.world import Node
 
@@ -42,14 +44,7 @@ class Room:
         """How many chunks of the request fit."""
         if self.sole or (request.exclusive != "none" and self.busy):
             return 0
-        count = MANY
-        if request.cores:
-            count = self.cores // request.cores
-        if request.memory:
-            count = min(count, self.memory // request.memory)
-        for device, wanted in request.devices:
-            count = min(count, self.devices.get(device, 0) // wanted)
-        return max(0, count)
+        return max(0, _whole(request, self.cores, self.memory, self.devices))
 
 
 def fits(request: Request, node: Node) -> bool:
@@ -71,25 +66,23 @@ def fits(request: Request, node: Node) -> bool:
 
 def chunks_of(request: Request, capacity: Capacity) -> int:
     """How many chunks of it an empty node with that capacity holds."""
-    count = MANY
-    if request.cores:
-        count = capacity.cores // request.cores
-    if request.memory:
-        count = min(count, capacity.memory // request.memory)
-    for device, wanted in request.devices:
-        count = min(count, capacity.devices.get(device, 0) // wanted)
-    return count
+    return _whole(request, capacity.cores, capacity.memory, capacity.devices)
 
 
 def chunks_on(request: Request, node: Node) -> int:
     """How many chunks fit on an eligible node now."""
     if not fits(request, node):
         return 0
+    return _whole(request, node.free_cores, node.free_memory, node.free_devices)
+
+
+def _whole(request: Request, cores: int, memory: int, devices: Mapping[str, int]) -> int:
+    """How many times a chunk goes into so much of everything that it asks for."""
     count = MANY
     if request.cores:
-        count = node.free_cores // request.cores
+        count = cores // request.cores
     if request.memory:
-        count = min(count, node.free_memory // request.memory)
+        count = min(count, memory // request.memory)
     for device, wanted in request.devices:
-        count = min(count, node.free_devices.get(device, 0) // wanted)
+        count = min(count, devices.get(device, 0) // wanted)
     return count

@@ -61,8 +61,6 @@ class Lanes:
 
     def priorities(self, world: World, now: int) -> npt.NDArray[np.float64]:
         """The priority of each lane's first stage; what is not finite is the lowest."""
-        if len(self.rows) < FEW:
-            return _one_by_one(world, [lane.heap[0][2] for lane in self.rows], now)
         formula = self._compiled(world)
         ages = (now - self.since) / 1000
         columns: dict[str, Column] = {}

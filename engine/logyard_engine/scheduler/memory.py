@@ -61,7 +61,6 @@ class Memory:
             self.hopeless = Hopeless(not few)
         if few:
             self.freed = {}
-            world.dirty.clear()
             world.freed.clear()
             return
         for lane in world.dirty if self.hopeless.known else list(world.lanes.values()):

@@ -70,7 +70,7 @@ class _Pass:
         self.placed: dict[int, int] = {}
         """Class of nodes -> position of the last placement of this pass there."""
         self.covered = 0
-        self.idle: set[str] = set()
+        """Classes for which somebody is first in line, a bit each."""
 
     def run(self) -> Iterator[AnyEvent]:
         """The whole pass."""
@@ -111,8 +111,7 @@ class _Pass:
             # All of it is queued. What is next in the same lane has its turn.
             return
         self.order.skip()
-        if shape.request.nodes == 1 and self._alone(stage):
-            self.idle.add(self._next(stage))
+        if shape.request.nodes == 1 and self._alone(lane, stage):
             self.holds.setdefault(shape.id, NodesBusy())
             return
         self.memory.notice(self.world)
@@ -130,11 +129,11 @@ class _Pass:
         for node in nodes:
             self.placed[self.memory.by_node[node.name].number] = self.world.position
 
-    def _alone(self, stage: Stage) -> bool:
+    def _alone(self, lane: Lane, stage: Stage) -> bool:
         """Whether a promise would say nothing: only others like it wait, and none was made yet."""
         return (
             self.order.count == 1
-            and (bool(stage.holding) or stage.waiting > 1 or len(stage.lane.heap) > 1)  # type: ignore[union-attr]
+            and (bool(stage.holding) or stage.waiting > 1 or len(lane.heap) > 1)
             and self._next(stage) not in self.world.reservations
         )
 
@@ -235,8 +234,6 @@ class _Pass:
         for allocation in list(self.world.reservations):
             if allocation not in current and self.left:
                 stage = self.world.reservations[allocation].stage
-                if allocation in self.idle:
-                    continue
                 hold = self.holds.get(stage.shape, self.world.shapes[stage.shape].hold)
                 never = isinstance(hold, NodesClosed | NoNodes | NeverFits)
                 yield ReservationReleased(

@@ -7,6 +7,7 @@ then of the shortest run, is taken; else the smallest prefix in that order that 
 which every one that is not needed is given back.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -16,6 +17,13 @@ from logyard_domain.world import Allocation, Node, Shape, Stage, World
 from logyard_engine.scheduler.fit import Room
 from logyard_engine.scheduler.memory import Memory
 from logyard_engine.scheduler.seats import Seats
+
+
+def gap(priority: float, victim: float) -> float:
+    """How much higher a priority is. Endless ones, as over a victim without a finite priority, are
+    recorded as the largest number there is: JSON has no other.
+    """
+    return min(priority - victim, sys.float_info.max)
 
 
 class Eviction(NamedTuple):
@@ -63,8 +71,8 @@ class Evictions:
             return None
         self._left -= len(victims)
         seats = self._seats(shape, victims)
-        gaps = {a.id: value for value, _, _, a in self._running()}
-        return Eviction([(one, priority - gaps[one.id]) for one in victims], seats)
+        values = {a.id: value for value, _, _, a in self._running()}
+        return Eviction([(one, gap(priority, values[one.id])) for one in victims], seats)
 
     def _candidates(self, stage: Stage, priority: float) -> Iterator[Allocation]:
         """Running work that the rules allow to be evicted, the first to go first."""

@@ -111,6 +111,11 @@ class Happened:
         self._facts: dict[str, NodeRegistered] = {}
         self._behind: dict[str, str] = {}
 
+    @property
+    def span_ms(self) -> int:
+        """From the first turn to the last."""
+        return self.turns[-1][0] - self.turns[0][0] if self.turns else 0
+
     def take(self, records: Iterable[Record]) -> None:
         """Fold in more records, in order."""
         for record in records:

@@ -110,7 +110,7 @@ class Replay:
             self._turn(moment)
             turns += 1
             if self._progress is not None and turns % 256 == 0:
-                self._progress(moment[0])
+                self._progress(moment[0] - self._instants[0])
         self._log.flush()
         return self._log.position
 

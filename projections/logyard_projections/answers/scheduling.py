@@ -161,8 +161,6 @@ def _released(event: events.ReservationReleased) -> str:
             return "another one is first in line now"
         case "withdrawn":
             return "it waits no longer"
-        case "idle":
-            return "nobody else waits for its nodes"
         case "never":
             return "it could not start even if all that runs ended"
         case _:
