@@ -24,7 +24,7 @@ from logyard_domain.rules.attempts import requeued
 from logyard_domain.rules.entities import charge
 from logyard_domain.rules.queueing import enqueue, noticed
 from logyard_domain.rules.room import occupy, vacate
-from logyard_domain.world import EVERYTHING, Allocation, Shape, Stage, World
+from logyard_domain.world import EVERYTHING, Allocation, Node, Shape, Stage, World
 
 TURNOVER_MAX = 20_000
 """Beyond so many changes since the last tick (a replay makes none) it counts as everything."""
@@ -104,8 +104,10 @@ def _placed(world: World, event: AllocationPlaced) -> None:
     else:
         stage.again.remove((rank, attempt))
         stage.again.sort()
-    chunks = tuple((world.nodes[name], count) for name, count in event.chunks.items())
-    allocation = Allocation(event.allocation, stage, rank, attempt, node, chunks or ((node, 1),))
+    chunks: tuple[tuple[Node, int], ...] = ((node, 1),)
+    if event.chunks:
+        chunks = tuple((world.nodes[name], count) for name, count in event.chunks.items())
+    allocation = Allocation(event.allocation, stage, rank, attempt, node, chunks)
     world.allocations[event.allocation] = allocation
     for where, _ in allocation.chunks:
         where.running[event.allocation] = None
@@ -126,7 +128,9 @@ def _placed(world: World, event: AllocationPlaced) -> None:
                 world.preemptors[victim] = allocation
         else:
             allocation.since = world.at
-    noticed(world, stage)
+    # While more of it may be placed, the stage goes on to be where it was.
+    if not stage.open:
+        noticed(world, stage)
     world.reservations.pop(event.allocation, None)
     if stage.plan.kind == "volume":
         workflow = stage.workflow
@@ -181,7 +185,8 @@ def _over(world: World, event: AllocationEnded) -> None:
         stage.failed += 1
         stage.error = stage.error or _sentence(stage, allocation.rank, event)
     enqueue(world, stage)
-    noticed(world, stage)
+    if stage.failed:
+        noticed(world, stage)
     world.touched[stage] = None
 
 

@@ -109,10 +109,10 @@ def charge(world: World, allocation: Allocation) -> None:
         return
     workflow = allocation.stage.workflow
     cores = world.shapes[allocation.stage.shape].request.cores
-    chunks = sum(count for _, count in allocation.chunks)
-    core_ms = cores * chunks * (world.at - allocation.since)
+    core_ms = cores * (world.at - allocation.since)
     if not core_ms:
         return
+    core_ms *= sum([count for _, count in allocation.chunks])
     half_life = int(world.config["usage.halfLife"])
     for key in (group_key(workflow), user_key(workflow)):
         world.usage[key] = charged(world.usage.get(key), core_ms, world.at, half_life)
