@@ -5,13 +5,24 @@ node killed in the middle. Its own log passes the audit, and replays to the same
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from logyard_api.past import Past
 from logyard_domain.events import AllocationPlaced, AllocationStopping
+from logyard_domain.evolve import evolve
+from logyard_domain.identifiers import allocation_id
+from logyard_domain.records import Record
+from logyard_domain.world import World
 from logyard_engine.audit.auditor import audit
 from logyard_engine.log.opening import open_for_reading
+from logyard_projections.answers.why import explain
+from logyard_projections.catalog import PROJECTIONS
+from logyard_projections.instants import rfc3339
+from logyard_projections.runners.memory import MemoryRunner
 from tests.services.server import ServerMaker, YardServer, until
 from tests.simulation.test_replay import again, decided
 
@@ -24,7 +35,10 @@ SETTINGS = {
     "workflow.killGrace": 2_000,
     "node.lostAfter": 1_500,
 }
-TIMELY = ("at", "terms", "priority", "waited", "lines", "waitedMs", "message", "history")
+TIMELY = (
+    "at", "terms", "priority", "waited", "lines", "waitedMs", "message", "history", "withinMs", "early",
+    "late", "samples", "protected",
+)  # fmt: skip
 """Parts of an explanation that grow with time by themselves."""
 _AGENT = """
 import sys
@@ -67,7 +81,7 @@ def test_a_session_of_mixed_jobs(make_server: ServerMaker, tmp_path: Path) -> No
     )
     try:
         until(lambda: server.ask("GET", "/v4/nodes/far").status == 200)
-        asked = _play(server, far)
+        _play(server, far)
     finally:
         far.kill()
         far.wait()
@@ -83,14 +97,13 @@ def test_a_session_of_mixed_jobs(make_server: ServerMaker, tmp_path: Path) -> No
         isinstance(r.event, AllocationStopping) and r.event.reason == "preempted" for r in records
     )
     assert decided(again(records)) == decided(records)
-    assert asked
+    _whys_hold(records, server.folder / "data", tmp_path / "past")
 
 
-def _play(server: YardServer, far: "subprocess.Popen[bytes]") -> list[str]:
-    """Start all the work, lose a node half-way, wait for the end; what was asked about."""
+def _play(server: YardServer, far: "subprocess.Popen[bytes]") -> None:
+    """Start all the work, lose a node half-way, wait for the end; ask why now and then."""
     dice = Random(7)
     started: list[str] = []
-    asked: list[str] = []
     for number in range(JOBS):
         group = "vip" if dice.random() < 0.15 else "crowd"
         body = {
@@ -104,27 +117,67 @@ def _play(server: YardServer, far: "subprocess.Popen[bytes]") -> list[str]:
         if number == JOBS // 2:
             far.kill()
         if number % 20 == 19:
-            asked += _why(server, started[-5:])
+            for workflow in started[-5:]:
+                _why(server, workflow)
     for id in started:
         server.outcome(id, 120)
-    return asked
 
 
-def _why(server: YardServer, workflows: list[str]) -> list[str]:
-    """Ask why some wait, and again as of the same position: the answers are equal."""
-    found: list[str] = []
+def _why(server: YardServer, workflow: str) -> None:
+    """Ask what became of a workflow, and again as of the same position: the answers are equal."""
     end = server.get("/healthz")["position"]
-    for workflow in workflows:
-        path = f"/v4/workflows/{workflow}/allocations"
-        allocations = server.get(path, after=end)["allocations"]
-        for one in allocations[:1]:
-            path = f"/v4/workflows/{workflow}/allocations/{one['id'].replace('#', '%23')}/explain"
-            now = server.ask("GET", path)
-            assert now.status == 200, now.body
-            then = server.ask("GET", path, at=now.position)
-            assert _lasting(then.json) == _lasting(now.json)
-            found.append(one["id"])
-    return found
+    path = f"/v4/workflows/{workflow}/allocations/work/explain"
+    now = server.ask("GET", path, after=end)
+    assert now.status == 200, now.body
+    then = server.ask("GET", path, at=now.position)
+    assert _lasting(then.json) == _lasting(now.json)
+
+
+def _whys_hold(records: Sequence[Record], data: Path, folder: Path) -> None:
+    """Of every job that waited, at three positions: `why` agrees with the world of that position,
+    and says the same from copied rows as from rows that were folded from the start.
+    """
+    asked = _waits(records)
+    log = open_for_reading(data)
+    past = Past(folder, log, PROJECTIONS)
+    runner = MemoryRunner(PROJECTIONS)
+    world = World("main")
+    try:
+        for record in records:
+            runner.apply([record])
+            evolve(world, record.event, record.at, record.position)
+            for name in asked.get(record.position, ()):
+                question = partial(explain, name=name, now=record.at)
+                with runner.read() as view:
+                    found = question(view)
+                assert found is not None
+                assert past.look(record.position, question) == found
+                assert found.kind not in ("running", "ended")
+                promised = world.reservations.get(name)
+                said = found.forecast.start if found.forecast else None
+                assert said == (rfc3339(promised.at) if promised else None)
+    finally:
+        past.close()
+        log.close()
+
+
+def _waits(records: Sequence[Record]) -> dict[int, list[str]]:
+    """By position, the allocations that waited then: each at its first, last and middle one."""
+    world = World("main")
+    found: dict[str, list[int]] = {}
+    for record in records:
+        evolve(world, record.event, record.at, record.position)
+        for workflow in world.workflows.values():
+            for stage in workflow.stages.values():
+                if stage.open and stage.waiting:
+                    name = allocation_id(workflow.id, stage.plan.name, *stage.first_waiting())
+                    found.setdefault(name, []).append(record.position)
+    assert len(found) >= JOBS
+    asked: dict[int, list[str]] = {}
+    for name, positions in found.items():
+        for position in {positions[0], positions[len(positions) // 2], positions[-1]}:
+            asked.setdefault(position, []).append(name)
+    return asked
 
 
 def _lasting(answer: Any) -> Any:
