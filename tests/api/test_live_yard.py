@@ -36,8 +36,8 @@ SETTINGS = {
     "node.lostAfter": 1_500,
 }
 TIMELY = (
-    "at", "terms", "priority", "waited", "lines", "waitedMs", "message", "history", "withinMs", "early",
-    "late", "samples", "protected",
+    "at", "terms", "priority", "waited", "lines", "waitedMs", "message", "history", "withinMs",
+    "early", "late", "samples", "protected",
 )  # fmt: skip
 """Parts of an explanation that grow with time by themselves."""
 _AGENT = """
