@@ -174,9 +174,9 @@ def _waits(records: Sequence[Record]) -> dict[int, list[str]]:
                     found.setdefault(name, []).append(record.position)
     assert len(found) >= JOBS
     asked: dict[int, list[str]] = {}
-    for name, positions in found.items():
+    for waiting, positions in found.items():
         for position in {positions[0], positions[len(positions) // 2], positions[-1]}:
-            asked.setdefault(position, []).append(name)
+            asked.setdefault(position, []).append(waiting)
     return asked
 
 
