@@ -5,12 +5,13 @@ Only `logyard_domain.evolve` changes it. Plain mutable objects, owned by one thr
 """
 
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Literal, NamedTuple
 
 from logyard_domain.configuration import DEFAULTS, Value
 from logyard_domain.definition import Workflow as Definition
-from logyard_domain.expressions import DEFAULT_PRIORITY, Expression
+from logyard_domain.expressions import DEFAULT_PRIORITY, Expression, Scalar
 from logyard_domain.holds import Hold
 from logyard_domain.plan import StagePlan
 from logyard_domain.resources import Capacity, Request
@@ -345,6 +346,8 @@ class World:
         """Lanes of which another stage may come first since the last tick."""
         self.priority = DEFAULT_PRIORITY
         """The expression in force."""
+        self.ranking: tuple[Expression, Callable[[tuple[World, Stage, int]], Scalar]] | None = None
+        """The last expression that was asked for, and what gives its value."""
         self.rising = True
         """Whether by it, of two that differ only in age the older always comes first."""
         self.moving = False

@@ -5,7 +5,15 @@ from logyard_domain.expressions.checking import DEPTH_MAX, NODES_MAX, check
 from logyard_domain.expressions.default import DEFAULT_PRIORITY
 from logyard_domain.expressions.functions import FUNCTIONS, Function
 from logyard_domain.expressions.mistakes import Mistake
-from logyard_domain.expressions.plain import Scalar, evaluate, priority
+from logyard_domain.expressions.plain import (
+    Scalar,
+    Value,
+    compiled,
+    evaluate,
+    finite,
+    looked_up,
+    priority,
+)
 from logyard_domain.expressions.printing import printed
 from logyard_domain.expressions.tree import (
     Binary,
@@ -56,12 +64,16 @@ __all__ = [
     "Text",
     "Truth",
     "Unary",
+    "Value",
     "Variable",
     "Vocabulary",
     "check",
     "children",
     "column_of",
+    "compiled",
     "evaluate",
+    "finite",
+    "looked_up",
     "measure",
     "moving",
     "printed",

@@ -1,4 +1,4 @@
-"""What an expression means: its value for one allocation. The oracle of all faster ways.
+"""What an expression means: its value for one allocation. The oracle of the vectorised way.
 
 The semantics, once:
 
@@ -14,8 +14,9 @@ The semantics, once:
 
 import functools
 import math
-from collections.abc import Callable, Mapping
-from typing import Final, assert_never
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar, assert_never
 
 from logyard_domain.expressions import arithmetic
 from logyard_domain.expressions.tree import (
@@ -33,12 +34,49 @@ from logyard_domain.expressions.tree import (
 from logyard_domain.expressions.variables import column_of
 
 Scalar = float | bool | str
+C = TypeVar("C")
+Value = Callable[[C], Scalar]
+"""Gives the value of an expression for one context, such as a mapping of values by column."""
 
 
-def priority(tree: Expression, values: Mapping[str, Scalar]) -> float:
-    """The value as a priority: ``-inf`` where it is not finite."""
-    value = _number(tree, values)
-    return value if math.isfinite(value) else -math.inf
+def compiled(tree: Expression, reading: Callable[[Variable], Value[C]]) -> Value[C]:
+    """What gives the value of a checked tree. `reading` says how a variable is read.
+
+    Numbers are read as floats.
+    """
+    match tree:
+        case Number(value=value):
+            number = float(value)
+            return lambda _: number
+        case Text(value=value) | Truth(value=value):
+            constant: Scalar = value
+            return lambda _: constant
+        case Variable():
+            return reading(tree)
+        case Unary(sign=sign, operand=operand):
+            inner = compiled(operand, reading)
+            change: Callable[[Any], Scalar] = operator.not_ if sign == "not" else operator.neg
+            return lambda asked: change(inner(asked))
+        case Binary(operator="in", left=left, right=Listing(items=items)):
+            sought = compiled(left, reading)
+            entries = [compiled(one, reading) for one in items]
+            return lambda asked: _is_in(sought(asked), (one(asked) for one in entries))
+        case Binary(operator=name, left=left, right=right):
+            first, second = compiled(left, reading), compiled(right, reading)
+            pair = _PAIRS[name]
+            return lambda asked: pair(first(asked), second(asked))
+        case Choice(condition=condition, yes=yes, no=no):
+            switch = compiled(condition, reading)
+            first, second = compiled(yes, reading), compiled(no, reading)
+            return lambda asked: first(asked) if switch(asked) else second(asked)
+        case Call(function=function, arguments=arguments):
+            values = [compiled(one, reading) for one in arguments]
+            call = CALLS[function]
+            return lambda asked: call(*[one(asked) for one in values])
+        case Listing():
+            raise TypeError("a list has no value outside of in")
+        case _:
+            assert_never(tree)
 
 
 def evaluate(tree: Expression, values: Mapping[str, Scalar]) -> Scalar:
@@ -46,27 +84,18 @@ def evaluate(tree: Expression, values: Mapping[str, Scalar]) -> Scalar:
 
     A name in brackets that `values` does not have is 0.
     """
-    match tree:
-        case Number(value=value):
-            return float(value)
-        case Text(value=value) | Truth(value=value):
-            return value
-        case Variable():
-            return _looked_up(tree, values)
-        case Unary(sign="-", operand=operand):
-            return -_number(operand, values)
-        case Unary(operand=operand):
-            return not _truth(operand, values)
-        case Binary():
-            return _binary(tree, values)
-        case Choice(condition=condition, yes=yes, no=no):
-            return evaluate(yes if _truth(condition, values) else no, values)
-        case Call(function=function, arguments=arguments):
-            return CALLS[function](*(_number(one, values) for one in arguments))
-        case Listing():
-            raise TypeError("a list has no value outside of in")
-        case _:
-            assert_never(tree)
+    return compiled(tree, looked_up)(values)
+
+
+def priority(tree: Expression, values: Mapping[str, Scalar]) -> float:
+    """The value as a priority: ``-inf`` where it is not finite."""
+    return finite(evaluate(tree, values))
+
+
+def finite(value: Scalar) -> float:
+    """The value of an expression as a priority: ``-inf`` where it is not finite."""
+    assert isinstance(value, float)
+    return value if math.isfinite(value) else -math.inf
 
 
 CALLS: Final[dict[str, Callable[..., float]]] = {
@@ -80,59 +109,35 @@ CALLS: Final[dict[str, Callable[..., float]]] = {
     "sqrt": arithmetic.rooted,
     "clamp": arithmetic.clamped,
 }
+_PAIRS: Final[dict[str, Callable[[Any, Any], Scalar]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": arithmetic.divided,
+    "%": arithmetic.remainder,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "and": lambda left, right: left and right,
+    "or": lambda left, right: left or right,
+}
 
 
-def _looked_up(variable: Variable, values: Mapping[str, Scalar]) -> Scalar:
+def looked_up(variable: Variable) -> Value[Mapping[str, Scalar]]:
+    """Reads a variable from a mapping of values by column."""
     column = column_of(variable)
-    value = values.get(column, 0.0) if variable.key else values[column]
-    return value if isinstance(value, bool | str) else float(value)
+    absent = 0.0 if variable.key else None
+
+    def read(values: Mapping[str, Scalar]) -> Scalar:
+        value = values[column] if absent is None else values.get(column, absent)
+        return value if isinstance(value, bool | str) else float(value)
+
+    return read
 
 
-def _binary(tree: Binary, values: Mapping[str, Scalar]) -> Scalar:
-    left, right = tree.left, tree.right
-    match tree.operator:
-        case "+":
-            return _number(left, values) + _number(right, values)
-        case "-":
-            return _number(left, values) - _number(right, values)
-        case "*":
-            return _number(left, values) * _number(right, values)
-        case "/":
-            return arithmetic.divided(_number(left, values), _number(right, values))
-        case "%":
-            return arithmetic.remainder(_number(left, values), _number(right, values))
-        case "<":
-            return _number(left, values) < _number(right, values)
-        case "<=":
-            return _number(left, values) <= _number(right, values)
-        case ">":
-            return _number(left, values) > _number(right, values)
-        case ">=":
-            return _number(left, values) >= _number(right, values)
-        case "==":
-            return evaluate(left, values) == evaluate(right, values)
-        case "!=":
-            return evaluate(left, values) != evaluate(right, values)
-        case "and":
-            return _truth(left, values) and _truth(right, values)
-        case "or":
-            return _truth(left, values) or _truth(right, values)
-        case "in":
-            assert isinstance(right, Listing)
-            found = evaluate(left, values)
-            # The operator `in` of Python would find the very object nan in a list.
-            return any(found == evaluate(one, values) for one in right.items)
-        case _:
-            assert_never(tree.operator)
-
-
-def _number(node: Expression, values: Mapping[str, Scalar]) -> float:
-    value = evaluate(node, values)
-    assert isinstance(value, float)
-    return value
-
-
-def _truth(node: Expression, values: Mapping[str, Scalar]) -> bool:
-    value = evaluate(node, values)
-    assert isinstance(value, bool)
-    return value
+def _is_in(sought: Scalar, entries: Iterable[Scalar]) -> bool:
+    # The operator `in` of Python would find the very object nan in a list.
+    return any(sought == one for one in entries)

@@ -6,8 +6,10 @@ from logyard_domain.expressions import (
     DEFAULT_PRIORITY,
     Expression,
     Scalar,
+    compiled,
+    finite,
+    looked_up,
     moving,
-    priority,
     rising,
     variables_of,
 )
@@ -41,8 +43,8 @@ class Ranking:
         """Stages that wait."""
         self._used: dict[str, tuple[float, int]] = {}
         """``g:ORGANIZATION/GROUP`` or ``u:USER`` -> core-hours, and when they counted so much."""
-        self._formula: Expression = DEFAULT_PRIORITY
         self._columns: frozenset[str] = frozenset()
+        self._value = compiled(DEFAULT_PRIORITY, looked_up)
         self._plain = True
         self._rising = True
         self._instant = 0
@@ -52,8 +54,8 @@ class Ranking:
 
     def formula(self, tree: Expression) -> None:
         """This expression is in force."""
-        self._formula = tree
         self._plain = tree == DEFAULT_PRIORITY
+        self._value = compiled(tree, looked_up)
         self._columns = frozenset(variables_of(tree))
         self.moving = moving(tree)
         self._rising = rising(tree)
@@ -97,7 +99,7 @@ class Ranking:
                 + float(workflow.priority)
                 + age_s / 3600 / 24.0
             )
-        return priority(self._formula, self._values(stage, workflow, age_s, now))
+        return finite(self._value(self._values(stage, workflow, age_s, now)))
 
     def _values(
         self, stage: Stage, workflow: Workflow, age_s: float, now: int

@@ -9,16 +9,30 @@ MANY = 1 << 30
 
 
 class Room:
-    """What is free on one node at one instant."""
+    """What is free on one node at one instant: now, or as another room says."""
 
     __slots__ = ("busy", "cores", "devices", "memory", "sole")
 
-    def __init__(self, node: Node) -> None:
-        self.cores = node.free_cores
-        self.memory = node.free_memory
-        self.devices = dict(node.free_devices)
-        self.busy = node.busy
-        self.sole = node.sole
+    def __init__(self, place: "Node | Room") -> None:
+        if isinstance(place, Node):
+            self.cores = place.free_cores
+            self.memory = place.free_memory
+            devices = place.free_devices
+        else:
+            self.cores = place.cores
+            self.memory = place.memory
+            devices = place.devices
+        self.devices: dict[str, int] = dict(devices) if devices else {}
+        self.busy: int = place.busy
+        self.sole: int = place.sole
+
+    def empty(self, capacity: Capacity) -> "Room":
+        """The same node, of that capacity, when nothing runs there any more."""
+        self.cores = capacity.cores
+        self.memory = capacity.memory
+        self.devices = dict(capacity.devices) if capacity.devices else {}
+        self.busy = self.sole = 0
+        return self
 
     def add(self, request: Request, chunks: int) -> None:
         """So many chunks of an allocation with this request have ended."""
@@ -49,14 +63,14 @@ class Room:
 
 def fits(request: Request, node: Node) -> bool:
     """Whether one chunk fits on an eligible node now."""
-    if asks_nothing(request):
-        return True
     # What is free may be negative while victims leave: who asks for none of it fits all the same.
-    if request.cores > max(0, node.free_cores) or request.memory > max(0, node.free_memory):
+    if request.cores > node.free_cores and request.cores:
+        return False
+    if request.memory > node.free_memory and request.memory:
         return False
     if node.sole:
-        return False
-    if request.exclusive != "none" and node.busy:
+        return asks_nothing(request)
+    if node.busy and request.exclusive != "none":
         return False
     for device, count in request.devices:
         if node.free_devices.get(device, 0) < count:

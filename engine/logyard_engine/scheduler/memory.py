@@ -3,6 +3,7 @@
 from collections import Counter
 
 from logyard_domain.holds import NeverFits
+from logyard_domain.resources import Request
 from logyard_domain.world import Node, Shape, World
 from logyard_engine.scheduler.classes import NodeClass, classes_of, misfits, surplus
 from logyard_engine.scheduler.fit import chunks_of
@@ -31,6 +32,8 @@ class Memory:
         self.freed: dict[int, list[Node]] = {}
         """By class, nodes on which room appeared since the last tick."""
         self._possible: dict[int, bool] = {}
+        self._empty: dict[tuple[int, int], int] = {}
+        self._alike: dict[tuple[object, ...], list[NodeClass]] = {}
         self.rooms: dict[int, Rooms] = {}
         self.lanes = Lanes()
         self.hopeless = Hopeless()
@@ -48,6 +51,8 @@ class Memory:
             self.numbers = {}
             self.parked = {}
             self._possible = {}
+            self._empty = {}
+            self._alike = {}
             self.rooms = {}
             self.hopeless = Hopeless(self.hopeless.active)
             self.profile.clear()
@@ -124,10 +129,27 @@ class Memory:
         found = self.eligible.get(shape.id)
         if found is None:
             request = shape.request
-            found = [c for c in self.classes if not misfits(request, c.sample)]
-            found.sort(key=lambda c: (surplus(request, c.sample), c.number))
+            cores, memory = request.cores, request.memory
+            found = [
+                one
+                for one in self._equipped(request)
+                if cores <= one.sample.capacity.cores and memory <= one.sample.capacity.memory
+            ]
             self.eligible[shape.id] = found
             self.numbers[shape.id] = frozenset(c.number for c in found)
+        return found
+
+    def _equipped(self, request: Request) -> list[NodeClass]:
+        """Classes that have what it asks for beside cores and memory, those with least to spare
+        first. Many shapes differ in nothing else.
+        """
+        alike = (request.devices, request.annotations, request.features, request.storage)
+        found = self._alike.get(alike)
+        if found is None:
+            bare = Request(0, 0, *alike)
+            found = [one for one in self.classes if not misfits(bare, one.sample)]
+            found.sort(key=lambda one: (surplus(request, one.sample), one.number))
+            self._alike[alike] = found
         return found
 
     def numbers_for(self, shape: Shape) -> frozenset[int]:
@@ -135,13 +157,21 @@ class Memory:
         self.classes_for(shape)
         return self.numbers[shape.id]
 
+    def empty_for(self, shape: Shape, found: NodeClass) -> int:
+        """How many chunks of the shape an empty node of the class holds."""
+        pair = (shape.id, found.number)
+        count = self._empty.get(pair)
+        if count is None:
+            count = self._empty[pair] = chunks_of(shape.request, found.sample.capacity)
+        return count
+
     def possible(self, shape: Shape) -> bool:
         """Whether it could start if nothing else ran on the nodes that are up."""
         found = self._possible.get(shape.id)
         if found is None:
             wanted = shape.request.nodes
             for one in self.classes_for(shape):
-                wanted -= len(one.up) * chunks_of(shape.request, one.sample.capacity)
+                wanted -= len(one.up) * self.empty_for(shape, one)
             found = self._possible[shape.id] = wanted <= 0
         return found
 

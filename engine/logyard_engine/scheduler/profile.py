@@ -4,6 +4,7 @@ from bisect import bisect_left, insort
 
 from logyard_domain.world import EVERYTHING, Allocation, World
 from logyard_engine.scheduler.estimates import until
+from logyard_engine.scheduler.offer import Offer
 
 End = tuple[int, str]
 """The latest end of an allocation (ms), and its name."""
@@ -18,6 +19,8 @@ class Profile:
         self._unsteady: dict[str, None] = {}
         """Those whose end depends on others, or on when it is asked for."""
         self._whole = False
+        self.offers: dict[int, Offer] = {}
+        """Shape -> what it was offered, as long as nothing began, ended or got another end."""
 
     def clear(self) -> None:
         """Anything may have changed."""
@@ -27,6 +30,8 @@ class Profile:
         """Latest ends from now on, in order; not to be changed."""
         changed = list(world.turnover)
         world.turnover.clear()
+        if changed:
+            self.offers = {}
         if not self._whole or EVERYTHING in changed or len(changed) > len(self._ends):
             self._build(world, now)
             return self._ends
@@ -40,13 +45,15 @@ class Profile:
             if end > now:
                 break
             again.append(name)
+        if again:
+            self.offers = {}
         for name in again:
             self._forget(name)
             self._keep(world, world.allocations[name], now)
         return self._ends
 
     def _build(self, world: World, now: int) -> None:
-        self._ends, self._known, self._unsteady = [], {}, {}
+        self._ends, self._known, self._unsteady, self.offers = [], {}, {}, {}
         for allocation in world.allocations.values():
             end = self._end(world, allocation, now)
             if end is not None:

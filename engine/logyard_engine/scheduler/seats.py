@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from logyard_domain.resources import Request, asks_nothing
 from logyard_domain.world import Node, Shape, World
 from logyard_engine.scheduler.classes import NodeClass
-from logyard_engine.scheduler.fit import chunks_on, fits
+from logyard_engine.scheduler.fit import fits
 from logyard_engine.scheduler.memory import Memory
 from logyard_engine.scheduler.promise import Promise
 
@@ -99,7 +99,7 @@ class Finder:
         found = [
             (room.cores, room.memory, node.number, node)
             for one in promises
-            for node, room in one.left.items()
+            for node, room in one.rooms()
             if self._memory.by_node[node.name].number in numbers and fits(shape.request, node)
         ]
         return min(found)[3] if found else None
@@ -113,22 +113,25 @@ class Finder:
             free = sum(self._memory.rooms_of(found).free_cores() for found in classes)
             if free < wanted * request.cores:
                 return None
-        order = [node for found in classes for node in self._fitting(shape, request, found)]
+        found: list[tuple[Node, int]] = []
+        for kind in classes:
+            found += self._memory.rooms_of(kind).counted(request)
+        self.met_room = bool(found)
         if short:
             lent = {
                 node: (room.cores, room.memory, node.number)
                 for one in short
-                for node, room in one.left.items()
+                for node, room in one.rooms()
             }
-            order.sort(key=lambda node: (0, *lent[node]) if node in lent else (1, 0, 0, 0))
+            found.sort(key=lambda seat: (0, *lent[seat[0]]) if seat[0] in lent else (1, 0, 0, 0))
         seats: Seats = {}
-        for node in order:
-            count = min(wanted, chunks_on(request, node))
+        for node, count in found:
             for one in long:
                 count = min(count, one.spare(request, node))
+            if count >= wanted:
+                seats[node] = wanted
+                return seats
             if count:
                 seats[node] = count
                 wanted -= count
-                if not wanted:
-                    return seats
         return None

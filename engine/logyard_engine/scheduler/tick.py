@@ -174,8 +174,7 @@ class _Pass:
         else:
             self.depth -= 1
             for one in before:
-                if ends > one.at:
-                    one.take(shape.request, seats)
+                one.take(shape.request, seats, ends)
             yield self._placed(stage, seats, "backfilled")
             self._note(seats)
             if self.memory.freed:
