@@ -5,8 +5,6 @@ chunks are taken from the nodes on which room appears last, so that nodes that a
 free for what comes behind (tests hold that with one core a node this is classic EASY).
 """
 
-from collections.abc import Iterable
-
 from logyard_domain.resources import Request
 from logyard_domain.world import Node, Shape, Stage, World
 from logyard_engine.scheduler.fit import MANY, Room
@@ -59,9 +57,9 @@ class Promise:
             left.append((node.number, room.cores, room.memory, devices, room.sole, room.busy > 0))
         return (self.at, self.shape.id, *left)
 
-    def rooms(self) -> Iterable[tuple[Node, Room]]:
-        """What is left at `at` on each of its nodes; what is placed beyond `at` is taken off."""
-        return [(node, self._on(node)) for node in self.chunks]
+    def left_on(self, node: Node) -> Room | None:
+        """What is left at `at` on one of its nodes; what is placed beyond `at` is taken off."""
+        return self._on(node) if node in self.chunks else None
 
     def take(self, request: Request, seats: dict[Node, int], ends: int) -> None:
         """Something is about to be placed on these nodes that ends at `ends` at the latest."""

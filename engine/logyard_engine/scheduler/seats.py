@@ -99,8 +99,10 @@ class Finder:
         found = [
             (room.cores, room.memory, node.number, node)
             for one in promises
-            for node, room in one.rooms()
-            if self._memory.by_node[node.name].number in numbers and fits(shape.request, node)
+            for node in one.chunks
+            if self._memory.by_node[node.name].number in numbers
+            and fits(shape.request, node)
+            and (room := one.left_on(node)) is not None
         ]
         return min(found)[3] if found else None
 
@@ -121,7 +123,8 @@ class Finder:
             lent = {
                 node: (room.cores, room.memory, node.number)
                 for one in short
-                for node, room in one.rooms()
+                for node, _ in found
+                if (room := one.left_on(node)) is not None
             }
             found.sort(key=lambda seat: (0, *lent[seat[0]]) if seat[0] in lent else (1, 0, 0, 0))
         seats: Seats = {}
