@@ -115,7 +115,7 @@ class Stage:
     def open(self) -> bool:
         """Whether a rank of it may be placed now."""
         return (
-            self.waiting > 0
+            (self.next <= self.plan.last or bool(self.again))
             and self.status in ("ready", "started")
             and len(self.holding) < self.plan.concurrency
             and not self.failed
@@ -252,10 +252,12 @@ class LaneKey(NamedTuple):
 class Lane:
     """Stages that wait and differ in nothing but their age, the oldest first."""
 
-    __slots__ = ("heap", "key")
+    __slots__ = ("heap", "key", "listed")
 
     def __init__(self, key: LaneKey) -> None:
         self.key = key
+        self.listed = False
+        """Whether it is one of the world's: something waits in it."""
         self.heap: list[tuple[int, int, Stage]] = []
         """Submit position, number of the stage. Stages that are not open any more are dropped when
         they come to the top.

@@ -10,14 +10,15 @@ def enqueue(world: World, stage: Stage) -> None:
     lane = stage.lane
     if lane is None:
         lane = stage.lane = _lane(world, stage)
-    # Lanes in which nothing waits are forgotten, and may have been made anew by another stage.
-    found = world.lanes.get(lane.key)
-    if found is None:
-        world.lanes[lane.key] = lane
-        world.lane_set += 1
-        world.shapes[lane.key.shape].lanes += 1
-    elif found is not lane:
-        lane = stage.lane = found
+    if not lane.listed:
+        # Lanes in which nothing waits are forgotten, and may have been made anew by another stage.
+        found = world.lanes.setdefault(lane.key, lane)
+        if found is lane:
+            lane.listed = True
+            world.lane_set += 1
+            world.shapes[lane.key.shape].lanes += 1
+        else:
+            lane = stage.lane = found
     lane.push(stage)
     world.dirty[lane] = None
 
@@ -25,10 +26,11 @@ def enqueue(world: World, stage: Stage) -> None:
 def noticed(world: World, stage: Stage) -> None:
     """The stage may have closed, or another of its ranks comes first: see to its lane."""
     lane = stage.lane
-    if lane is None or world.lanes.get(lane.key) is not lane:
+    if lane is None or not lane.listed:
         return
     if lane.head() is None:
         del world.lanes[lane.key]
+        lane.listed = False
         world.dirty.pop(lane, None)
         world.lane_set += 1
         world.shapes[lane.key.shape].lanes -= 1
@@ -38,6 +40,8 @@ def noticed(world: World, stage: Stage) -> None:
 
 def relane(world: World) -> None:
     """Lay the lanes out anew: what distinguishes them has changed."""
+    for lane in world.lanes.values():
+        lane.listed = False
     world.lanes = {}
     world.dirty = {}
     world.lane_set += 1

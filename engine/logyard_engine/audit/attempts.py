@@ -71,6 +71,7 @@ class Attempts:
         self._seats(attempt, event, shape)
         self._take_rank(stage, attempt)
         state.attempts[attempt.id] = attempt
+        attempt.grace_ms = state.grace_ms
         if event.behind:
             self._lined_up(attempt, event.behind)
             state.queue(stage)
@@ -352,7 +353,7 @@ class Attempts:
             self._wrong(attempt.id, "it finished, though it never started")
         if event.outcome == "preempted" and attempt.stopping != "preempted":
             self._wrong(attempt.id, "it ended as preempted, and nobody evicted it")
-        most = attempt.stage.limit_ms + state.grace_ms
+        most = attempt.stage.limit_ms + max(attempt.grace_ms, state.grace_ms)
         if event.run_ms > most + KILLED_MS:
             self._wrong(
                 attempt.id,

@@ -201,7 +201,7 @@ class Evictions:
             ):
                 continue
             value = state.ranking.priority(one.stage, now)
-            if own - value >= gap:
+            if own > value and own - value >= gap:
                 found.append((value, now - one.since, one.id, one))
         found.sort(key=lambda entry: entry[:3])
         return [one for *_, one in found]

@@ -76,6 +76,8 @@ class Ranking:
         owner = attempt.stage.workflow
         for key in (f"g:{owner.organization}/{owner.group}", f"u:{owner.user}"):
             self._used[key] = (self._use(key, at) + core_ms / HOUR_MS, at)
+        if self._columns & {"usage.group", "usage.user"}:
+            self._stale = True
 
     def _use(self, key: str, at: int) -> float:
         known = self._used.get(key)

@@ -134,9 +134,9 @@ class Attempt:
     """An attempt that holds room, or will."""
 
     __slots__ = (
-        "after", "began", "behind", "chunks", "claimant", "due", "follower", "id", "kind",
-        "number", "placed_at", "position", "rank", "request", "sequence", "since", "size", "stage",
-        "stopped_at", "stopping",
+        "after", "began", "behind", "chunks", "claimant", "due", "follower", "grace_ms", "id",
+        "kind", "number", "placed_at", "position", "rank", "request", "sequence", "since", "size",
+        "stage", "stopped_at", "stopping",
     )  # fmt: skip
 
     def __init__(self, id: str, stage: Stage, rank: int, number: int, request: Request) -> None:
@@ -154,6 +154,8 @@ class Attempt:
         self.placed_at = 0
         self.since = 0
         """When it got its room; 0 while it waits for it."""
+        self.grace_ms = 0
+        """How long after its limit it could go on when it was placed."""
         self.due = 0
         """By when it should have ended, as it stands in the list of ends."""
         self.began = False

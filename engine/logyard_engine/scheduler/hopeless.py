@@ -39,7 +39,8 @@ class Hopeless:
         self._barred = np.full(64, ANY, np.int64)
         """From which time limit on it would delay the promises of its group."""
         self._group = np.zeros(64, np.int64)
-        self._revived = np.zeros(64, bool)
+        self._revived = np.zeros(64, np.int64)
+        """Below which time limit room that appeared makes the shape worth another look."""
         self._groups: dict[frozenset[Mark], int] = {frozenset(): 0}
         self._valid = np.zeros(1, bool)
         self._made: set[Mark] = set()
@@ -107,17 +108,18 @@ class Hopeless:
         """Whether nothing of it fits anywhere but where room appeared."""
         return bool(self._full[shape.id] == 0)
 
-    def missed(self, shape: Shape) -> None:
+    def missed(self, shape: Shape, limit_ms: int) -> None:
         """It did not fit on the nodes where room had appeared either."""
         if not self.active:
             return
-        self._revived[shape.id] = False
+        self._revived[shape.id] = min(self._revived[shape.id], limit_ms)
 
     def keep(self) -> None:
         """The tick ends before all was looked at that was worth it: look at it the next time."""
         if not self.active:
             return
-        self._full[self._revived] = self._barred[self._revived] = ANY
+        again = self._revived > 0
+        self._full[again] = self._barred[again] = ANY
 
     def barred(self, shape: Shape, limit_ms: int, marks: frozenset[Mark]) -> None:
         """With this time limit or a longer one it would delay these promises."""
@@ -140,13 +142,13 @@ class Hopeless:
         """
         if not self.active:
             return
-        self._revived[:] = False
+        self._revived[:] = 0
         for node, number in nodes:
             found = self._cores <= max(0, node.free_cores)
             found &= self._memory <= max(0, node.free_memory)
             if number < BITS:
                 found &= (self._classes == 0) | ((self._classes & (1 << number)) != 0)
-            self._revived |= found
+            self._revived[found] = ANY
 
     def elsewhere(self, shape: Shape, limit_ms: int) -> bool:
         """Whether it is known to find no place on any node but those where room appeared."""
@@ -164,7 +166,7 @@ class Hopeless:
         shapes = lanes.shapes[rows]
         limits = lanes.limits[rows]
         barred = (limits >= self._barred[shapes]) & self._valid[self._group[shapes]]
-        hopeless = ((limits >= self._full[shapes]) | barred) & ~self._revived[shapes]
+        hopeless = ((limits >= self._full[shapes]) | barred) & (limits >= self._revived[shapes])
         # One that nobody is first in line before may become the first itself.
         free = (self._classes[shapes] & covered) == 0
         found: npt.NDArray[np.bool_] = (~hopeless | free) & ~self._never[shapes]

@@ -74,7 +74,7 @@ class Order:
                 return None
             assert self._first is not None
             key, lane = self._first
-            if self._world.lanes.get(lane.key) is not lane:
+            if not lane.listed:
                 self._first = None
                 continue
             position, index, stage = lane.heap[0]

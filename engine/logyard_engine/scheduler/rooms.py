@@ -76,7 +76,8 @@ class Rooms:
             places = self._roomy(request, near)
             if not len(places) and not start:
                 self._note_full(request, near)
-            for place in places.tolist():
+            roomy: list[int] = places.tolist()
+            for place in roomy:
                 if fits(request, nodes[place]):
                     yield place
 

@@ -163,7 +163,7 @@ class _Pass:
                 # Without backfill nobody looks for room.
                 room = self.finder.met_room or not self.backfill
                 self.barred[shape.id] = (limit if self.backfill else 0, before, room)
-                self.memory.hopeless.missed(shape)
+                self.memory.hopeless.missed(shape, limit)
             self.holds.setdefault(shape.id, NodesBusy())
             self.order.skip()
         elif self.depth <= 0:
@@ -230,7 +230,7 @@ class _Pass:
     def _promised(self) -> Iterator[AnyEvent]:
         """Record what was promised, and what is not any more."""
         current = {self._next(one.stage): one for one in self.promises}
-        for allocation in list(self.world.reservations):
+        for allocation in sorted(self.world.reservations):
             if allocation not in current and self.left:
                 stage = self.world.reservations[allocation].stage
                 hold = self.holds.get(stage.shape, self.world.shapes[stage.shape].hold)
@@ -245,7 +245,8 @@ class _Pass:
     def _held(self) -> Iterator[AnyEvent]:
         """Record why shapes wait, where it changed."""
         shapes = self.world.shapes
-        for shape in list(self.world.held):
+        # Sorted, so that a world that was restored says it in the order of one that ran on.
+        for shape in sorted(self.world.held):
             if not shapes[shape].lanes:
                 yield ShapeReleased(shape=shape)
         for shape, hold in self.holds.items():

@@ -4,7 +4,7 @@ A victim runs, is preemptible, has run for `minRuntime`, has a priority lower by
 belongs to a group that the preemptor's group may preempt; and nothing is evicted while the nodes
 are used less than `utilizationThreshold`. The single victim of lowest priority that makes room,
 then of the shortest run, is taken; else the smallest prefix in that order that makes room, from
-which every one that is not needed is given back.
+which every one that is not needed is given back, if no more are left than a tick may evict.
 """
 
 import sys
@@ -15,6 +15,7 @@ from logyard_domain.resources import Request
 from logyard_domain.rules.priorities import priority_of
 from logyard_domain.world import Allocation, Node, Shape, Stage, World
 from logyard_engine.scheduler.fit import Room
+from logyard_engine.scheduler.leaving import Leaving
 from logyard_engine.scheduler.memory import Memory
 from logyard_engine.scheduler.seats import Seats
 
@@ -117,27 +118,30 @@ class Evictions:
         return self._ranks
 
     def _chosen(self, shape: Shape, candidates: list[Allocation]) -> list[Allocation] | None:
+        leaving = Leaving(self._world, self._memory, shape)
         for one in candidates:
-            if self._fits(shape, (one,)):
+            leaving.add(one)
+            if leaving.enough:
                 return [one]
+            leaving.take_back(one)
         if not self._several:
             return None
         prefix: list[Allocation] = []
-        for one in candidates[: self._left]:
+        for one in candidates:
             prefix.append(one)
-            if self._fits(shape, prefix):
+            leaving.add(one)
+            if leaving.enough:
                 break
         else:
             return None
+        needed: list[Allocation] = []
         # Those of highest priority are given back first.
-        for one in reversed(list(prefix)):
-            fewer = [other for other in prefix if other is not one]
-            if self._fits(shape, fewer):
-                prefix = fewer
-        return prefix
-
-    def _fits(self, shape: Shape, victims: Iterable[Allocation]) -> bool:
-        return sum(self._seats(shape, victims).values()) == shape.request.nodes
+        for one in reversed(prefix):
+            leaving.take_back(one)
+            if not leaving.enough:
+                leaving.add(one)
+                needed.append(one)
+        return needed[::-1] if len(needed) <= self._left else None
 
     def _seats(self, shape: Shape, victims: Iterable[Allocation]) -> Seats:
         """As many chunks as fit without the victims, up to what is asked for."""
