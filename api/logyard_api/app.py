@@ -16,6 +16,7 @@ from logyard_api.operations import Operation, failed
 from logyard_api.release import VERSION
 from logyard_api.routes import (
     activity,
+    advice,
     allocations,
     configuration,
     entities,
@@ -46,6 +47,7 @@ def operations() -> list[Operation]:
             output.routes,
             results.routes,
             allocations.routes,
+            advice.routes,
             workflows.last,
             substrate.routes,
             queue.routes,

@@ -10,6 +10,7 @@ from typing import cast
 
 import msgspec
 
+from logyard_api.counsel import Counsel
 from logyard_api.datafolder import DataFolder
 from logyard_api.decisions import changed
 from logyard_api.gauges import MeasuredLog, measure
@@ -70,6 +71,7 @@ class Parts:
         self.tail = Tail(self.log.read, self.log.position)
         remote = settings.projections.startswith(POSTGRES)
         self.past = Past(folder.path / "past", self.log, PROJECTIONS)
+        self.counsel = Counsel(self.log, self.snapshots)
         self.views = Views(_runner(settings, folder), self.log, remote, self.past)
         self.nodes = [self._node(number) for number in range(1, settings.nodes + 1)]
 
@@ -155,6 +157,7 @@ class Parts:
             read=self.log.read,
             views=self.views,
             past=self.past,
+            counsel=self.counsel,
             metrics=self.metrics,
             clock=self.clock,
         )
@@ -170,6 +173,7 @@ class Parts:
         self.loop.stop()
         self.snapshotter.close()
         self.views.stop()
+        self.counsel.close()
         self.past.close()
         clean = clean and self.loop.failure is None
         if clean:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from logyard_api.asof import ASKED, Moment, instant_of
 from logyard_api.bodies import Answer
+from logyard_api.counsel import Counsel
 from logyard_api.errors import REFUSAL_CODES, Code, Failure, invalid, missing, unavailable
 from logyard_api.metrics import Metrics
 from logyard_api.past import Past
@@ -51,6 +52,7 @@ class Yard:
         read: Read,
         views: Views,
         past: Past,
+        counsel: Counsel,
         metrics: Metrics,
         clock: Clock,
     ) -> None:
@@ -64,6 +66,7 @@ class Yard:
         self.read = read
         self.views = views
         self.past = past
+        self.counsel = counsel
         self.metrics = metrics
         self.clock = clock
         self.configuring = asyncio.Lock()
