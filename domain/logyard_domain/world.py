@@ -343,7 +343,9 @@ class World:
         self.lanes: dict[LaneKey, Lane] = {}
         """Those in which something waits."""
         self.lane_set = 0
-        """Changes with the set of lanes."""
+        """Changes where lanes were laid out anew, or more were forgotten than are kept in mind."""
+        self.emptied: dict[Lane, None] = {}
+        """Lanes that were forgotten since the last tick; some may be in use again."""
         self.dirty: dict[Lane, None] = {}
         """Lanes of which another stage may come first since the last tick."""
         self.priority = DEFAULT_PRIORITY

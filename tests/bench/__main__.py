@@ -5,10 +5,16 @@ import sys
 
 import msgspec
 
-from tests.bench import engine, log, server
+from tests.bench import asking, engine, log, scheduling, server
 from tests.bench.figures import Bench, Figure, tell
 
-BENCHES: dict[str, Bench] = {**log.BENCHES, **engine.BENCHES, **server.BENCHES}
+BENCHES: dict[str, Bench] = {
+    **log.BENCHES,
+    **engine.BENCHES,
+    **server.BENCHES,
+    **scheduling.BENCHES,
+    **asking.BENCHES,
+}
 
 
 def main() -> int:

@@ -5,11 +5,22 @@ from typing import TypeVar
 
 import pytest
 
-from logyard_domain.commands import CordonNode, DrainNode, Refused, StopWorkflow, UncordonNode
+from logyard_domain.commands import (
+    Began,
+    CordonNode,
+    DrainNode,
+    Ended,
+    Refused,
+    Report,
+    StopWorkflow,
+    UncordonNode,
+)
+from logyard_domain.decide import decide
 from logyard_domain.events import (
     AllocationEnded,
     AllocationPlaced,
     AllocationRequeued,
+    AllocationStarted,
     NodeDrained,
     NodeLost,
     ShapeHeld,
@@ -373,6 +384,21 @@ def test_short_ranks_queue_on_the_node_behind_each_other() -> None:
     y.run()
     assert len(events(y, WorkflowFinished)) == 1
     assert len(events(y, AllocationEnded)) == 31
+    y.check()
+
+
+def test_a_start_in_room_that_is_not_known_to_be_free_is_not_believed() -> None:
+    y = yard(lambda _: Run(ms=10), n1=1)
+    y.submit(flow(a=job(array=(1, 9))))
+    y.advance(10)
+    follower = next(one for one in y.world.allocations.values() if one.behind is not None)
+    assert follower.behind is not None
+    began = (Began(follower.id, y.world.at),)
+    assert not decide(y.world, Report(node="n1", began=began), y.world.at)
+    ended = (Ended(follower.behind.id, "finished", started_at=y.world.at),)
+    found = decide(y.world, Report(node="n1", began=began, ended=ended), y.world.at)
+    assert AllocationStarted(allocation=follower.id, started_at=y.world.at) in found
+    y.run()
     y.check()
 
 

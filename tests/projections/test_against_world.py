@@ -19,7 +19,7 @@ from logyard_projections.answers.stats import stats
 from logyard_projections.answers.why import explain
 from logyard_projections.catalog import PROJECTIONS
 from logyard_projections.nodes import NODES, POOL, POOL_KEY, Pool
-from logyard_projections.queue import LANES, WAITING
+from logyard_projections.queue import ACTIVE, LANES, WAITING
 from logyard_projections.runners.memory import MemoryRunner
 from logyard_projections.stages import ALLOCATIONS, STAGES, place_of, stage_key
 from logyard_projections.view import View
@@ -168,6 +168,10 @@ def _queue_agrees(view: View, story: Story) -> None:
     stages = [story.world.allocations[one.id].stage for one in running]
     places = [_order_of(story, stage, at) for stage in stages]
     assert places == sorted(places)
+    for row in view.scan(ACTIVE).rows:
+        told = view.get(STAGES, stage_key(row.workflow, row.stage))
+        assert told is not None
+        assert (row.inflight, row.preemptible) == (told.inflight, told.preemptible)
     _lanes_agree(view, waiting)
 
 

@@ -296,7 +296,8 @@ def test_lengths_are_counted_within_a_quarter() -> None:
         assert slot(most + 1) == slot(ms) + 1
     assert slot(10**15) == BUCKETS - 1
     assert slot(-5) == 0
-    assert percentile([0] * BUCKETS, 0.5) == 0
+    assert percentile({}, 0.5) == percentile({7: 0}, 0.5) == 0
+    assert [percentile({1: 1, 3: 2, 2: 7}, share) for share in (0.1, 0.8, 0.9)] == [1, 2, 3]
 
 
 def test_old_windows_are_dropped(open_runner: Open) -> None:

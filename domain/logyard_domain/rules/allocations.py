@@ -49,7 +49,11 @@ def report(world: World, command: Report, now: int) -> list[AnyEvent]:
         events += requeued(world, allocation, ended.outcome, now)
     for name, started_at in began.items():
         allocation = _held(world, command.node, name)
-        if allocation is not None and not allocation.began and name not in over:
+        if allocation is None or allocation.began or name in over:
+            continue
+        before = allocation.behind
+        # It took over room of which it is not known yet that it was given back: its end will tell.
+        if before is None or before.id in over:
             events.append(AllocationStarted(allocation=name, started_at=started_at))
     for workflow in command.volumes_removed:
         if workflow in world.cleanups:

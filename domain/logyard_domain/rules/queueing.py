@@ -2,6 +2,9 @@
 
 from logyard_domain.world import Lane, LaneKey, Stage, World
 
+EMPTIED_MAX = 20_000
+"""Of more lanes nobody keeps in mind that they were forgotten; a replay makes no ticks."""
+
 
 def enqueue(world: World, stage: Stage) -> None:
     """Queue the stage where it belongs, unless it is queued or has nothing to place."""
@@ -15,7 +18,6 @@ def enqueue(world: World, stage: Stage) -> None:
         found = world.lanes.setdefault(lane.key, lane)
         if found is lane:
             lane.listed = True
-            world.lane_set += 1
             world.shapes[lane.key.shape].lanes += 1
         else:
             lane = stage.lane = found
@@ -32,8 +34,11 @@ def noticed(world: World, stage: Stage) -> None:
         del world.lanes[lane.key]
         lane.listed = False
         world.dirty.pop(lane, None)
-        world.lane_set += 1
         world.shapes[lane.key.shape].lanes -= 1
+        world.emptied[lane] = None
+        if len(world.emptied) > EMPTIED_MAX:
+            world.emptied = {}
+            world.lane_set += 1
     else:
         world.dirty[lane] = None
 
@@ -44,6 +49,7 @@ def relane(world: World) -> None:
         lane.listed = False
     world.lanes = {}
     world.dirty = {}
+    world.emptied = {}
     world.lane_set += 1
     for shape in world.shapes.values():
         shape.lanes = 0

@@ -28,28 +28,24 @@ class Lanes:
         self._version = 0
         self._formula: Formula | None = None
         self._still: dict[str, Column] = {}
-        self.since = np.zeros(0)
+        self._since: Column = np.zeros(0)
         self.positions = np.zeros(0, np.int64)
+        """This and the others may be longer than there are rows."""
         self.indexes = np.zeros(0, np.int64)
         self.shapes = np.zeros(0, np.int64)
         self.limits = np.zeros(0, np.int64)
 
     def refresh(self, world: World) -> None:
         """Take over what changed. Few lanes need no table."""
+        changes = len(world.emptied) + len(world.dirty)
         if len(world.lanes) < FEW:
             self._set = -1
-        elif self._set != world.lane_set:
+        elif self._set != world.lane_set or changes > max(FEW, len(self.rows) // 2):
             self._rebuild(world)
-        elif self._ranked_at != world.ranked_at:
-            self._forget(world)
         else:
-            for lane in world.dirty:
-                row = self._row[lane]
-                position, index, stage = lane.heap[0]
-                self.since[row] = stage.workflow.submitted_at
-                self.positions[row] = position
-                self.indexes[row] = index
+            self._follow(world)
         world.dirty.clear()
+        world.emptied.clear()
 
     def key(self, row: int, priority: float) -> tuple[float, int, int]:
         """What a lane is sorted by."""
@@ -57,21 +53,24 @@ class Lanes:
 
     def sorted(self, priorities: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """Rows by priority, highest first, then by submit position and number of the stage."""
-        return np.lexsort((self.indexes, self.positions, -priorities))
+        count = len(self.rows)
+        return np.lexsort((self.indexes[:count], self.positions[:count], -priorities))
 
     def priorities(self, world: World, now: int) -> npt.NDArray[np.float64]:
         """The priority of each lane's first stage; what is not finite is the lowest."""
         formula = self._compiled(world)
-        ages = (now - self.since) / 1000
+        count = len(self.rows)
+        ages = (now - self._since[:count]) / 1000
         columns: dict[str, Column] = {}
         for name in formula.columns:
             moving = _moving(world, name, ages, self._stages, now)
             if moving is None:
                 if name not in self._still:
-                    self._still[name] = _still(world, name, self._stages())
-                moving = self._still[name]
+                    found = _still(world, name, self._stages())
+                    self._still[name] = _longer(found, len(self.positions) - count)
+                moving = self._still[name][:count]
             columns[name] = moving
-        return formula.values(columns, len(self.rows), self._version)
+        return formula.values(columns, count, self._version)
 
     def priorities_of(
         self, world: World, stages: Sequence[Stage], now: int
@@ -102,16 +101,73 @@ class Lanes:
         heads = [lane.heap[0] for lane in self.rows]
         self.positions = np.array([head[0] for head in heads], np.int64)
         self.indexes = np.array([head[1] for head in heads], np.int64)
-        self.since = np.array([head[2].workflow.submitted_at for head in heads], np.float64)
+        self._since = np.array([head[2].workflow.submitted_at for head in heads], np.float64)
         self.shapes = np.array([lane.key.shape for lane in self.rows], np.int64)
         self.limits = np.array([lane.key.limit_ms for lane in self.rows], np.int64)
         self._set = world.lane_set
-        self._forget(world)
-
-    def _forget(self, world: World) -> None:
         self._ranked_at = world.ranked_at
+        self._forget()
+
+    def _follow(self, world: World) -> None:
+        """Row by row."""
+        if self._ranked_at != world.ranked_at:
+            self._ranked_at = world.ranked_at
+            self._forget()
+        for lane in world.emptied:
+            if not lane.listed and lane in self._row:
+                self._drop(lane)
+        for lane in world.dirty:
+            row = self._row.get(lane)
+            position, index, stage = lane.heap[0]
+            if row is None:
+                row = self._add(world, lane, stage)
+            self._since[row] = stage.workflow.submitted_at
+            self.positions[row] = position
+            self.indexes[row] = index
+        assert len(self.rows) == len(world.lanes), (len(self.rows), len(world.lanes))
+
+    def _add(self, world: World, lane: Lane, stage: Stage) -> int:
+        row = len(self.rows)
+        self._row[lane] = row
+        self.rows.append(lane)
+        if row == len(self.positions):
+            self._grow()
+        self.shapes[row] = lane.key.shape
+        self.limits[row] = lane.key.limit_ms
+        for name, column in self._still.items():
+            column[row] = _still(world, name, (stage,))[0]
+        self._version += 1
+        return row
+
+    def _drop(self, lane: Lane) -> None:
+        """The last row takes its place."""
+        row, last = self._row.pop(lane), self.rows.pop()
+        if last is not lane:
+            self.rows[row] = last
+            self._row[last] = row
+            end = len(self.rows)
+            for column in self._columns():
+                column[row] = column[end]
+        self._version += 1
+
+    def _columns(self) -> list[Column]:
+        own: list[Column] = [self._since, self.positions, self.indexes, self.shapes, self.limits]
+        return own + list(self._still.values())
+
+    def _grow(self) -> None:
+        more = max(FEW, len(self.positions))
+        self._since = _longer(self._since, more)
+        self.positions, self.indexes = _longer(self.positions, more), _longer(self.indexes, more)
+        self.shapes, self.limits = _longer(self.shapes, more), _longer(self.limits, more)
+        self._still = {name: _longer(column, more) for name, column in self._still.items()}
+
+    def _forget(self) -> None:
         self._still = {}
         self._version += 1
+
+
+def _longer(column: Column, more: int) -> Column:
+    return np.concatenate((column, np.zeros(more, column.dtype)))
 
 
 def _one_by_one(world: World, stages: Sequence[Stage], now: int) -> npt.NDArray[np.float64]:

@@ -260,6 +260,7 @@ class Agent:
         if before is not None and before.held is not None:
             seat = self._seats.share(before.held.seat)
             self._ahead.add(start.allocation)
+            self._outbox.behind(start.allocation, start.behind)
         else:
             seat = self._seats.take(task.cores, task.devices)
         try:
@@ -360,6 +361,7 @@ class Agent:
 
     def _forget(self, run: Run) -> None:
         self._runs.remove(run, self._clock.monotonic())
+        self._outbox.passed(run.allocation)
         if run.footprint is not None:
             self._hand.forget(run.allocation)
 
@@ -398,6 +400,7 @@ class Agent:
                     self._seats.give_back(run.held.seat)
                     self._side.clear(run.held)
                 self._runs.remove(run, self._clock.monotonic())
+                self._outbox.passed(run.allocation)
         if changed:
             self._outbox.clear()
             self._registration = msgspec.structs.replace(
