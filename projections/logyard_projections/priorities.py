@@ -1,5 +1,6 @@
 """Priorities as the rows tell them: what the expression in force gives for an allocation."""
 
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
@@ -10,8 +11,10 @@ from logyard_domain.expressions import (
     DEFAULT_PRIORITY,
     Expression,
     Scalar,
+    compiled,
+    finite,
+    looked_up,
     moving,
-    priority,
     rising,
     variables_of,
 )
@@ -45,11 +48,13 @@ class Owned(Protocol):
 
 class Formula(msgspec.Struct, frozen=True):
     """The expression in force. `moving` tells that the order may change by time alone, `rising`
-    that of two which differ in age alone the older comes first. It holds from `position` on, as
-    revision `revision` of the configuration; both 0 for the default that nobody has set.
+    that of two which differ in age alone the older comes first. `value` gives what the expression
+    is for values of its `variables`. It holds from `position` on, as revision `revision` of the
+    configuration; both 0 for the default that nobody has set.
     """
 
     tree: Expression
+    value: Callable[[Mapping[str, Scalar]], Scalar]
     moving: bool
     rising: bool
     variables: frozenset[str]
@@ -82,22 +87,22 @@ def value_of(
     now: int,
 ) -> float:
     """The priority at `now` (ms); -inf where the expression gives no finite number."""
-    values = values_for(rows, formula, owned, request, limit_ms, submitted_at, now)
-    return priority(formula.tree, values)
+    values = values_for(rows, formula.variables, owned, request, limit_ms, submitted_at, now)
+    return finite(formula.value(values))
 
 
 def values_for(
     rows: Reader,
-    formula: Formula,
+    variables: Collection[str],
     owned: Owned,
     request: Request,
     limit_ms: int,
     submitted_at: int,
     now: int,
 ) -> dict[str, Scalar]:
-    """The variables that the expression reads. Age counts from submission, also while it runs."""
+    """Values of variables of expressions. Age counts from submission, also while it runs."""
     values: dict[str, Scalar] = {}
-    for name in formula.variables:
+    for name in variables:
         match name:
             case "queue.age_seconds":
                 values[name] = (now - submitted_at) / 1000
@@ -144,4 +149,5 @@ def used(rows: Reader, key: str, now: int) -> float:
 
 @lru_cache(maxsize=64)
 def _analysed(tree: Expression) -> Formula:
-    return Formula(tree, moving(tree), rising(tree), frozenset(variables_of(tree)))
+    value, variables = compiled(tree, looked_up), frozenset(variables_of(tree))
+    return Formula(tree, value, moving(tree), rising(tree), variables)

@@ -48,6 +48,9 @@ class Waiting(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     What is ready and equal in everything but its age is one `lane` (see `Lane`). `score` is minus
     the priority that it would have had at the epoch: where priorities only grow with age, all by
     the same rate, it sorts the queue at any instant. It is 0 under other expressions.
+
+    Of what runs, `inflight` ranks hold resources, and `preemptible` tells whether they may be
+    evicted.
     """
 
     workflow: str
@@ -67,6 +70,8 @@ class Waiting(msgspec.Struct, array_like=True, kw_only=True, gc=False):
     since_position: int = 0
     lane: str | None = None
     score: float | None = None
+    inflight: int = 0
+    preemptible: bool = False
 
 
 class Lane(msgspec.Struct, array_like=True, gc=False):
@@ -109,8 +114,11 @@ WAITING = Table(
     Waiting,
     columns=_COLUMNS,
     indexes=[
+        ("queue",),
         ("queue", "score"),
+        ("group", "queue", "score"),
         ("user", "queue", "score"),
+        ("workflow", "queue", "score"),
         ("shape", "queue", "score"),
         ("lane",),
     ],
@@ -178,20 +186,28 @@ def _placed(rows: Rows, record: Record, event: AllocationPlaced) -> None:
     if stage is None:
         return
     key = stage_waiting_key(stage)
-    if stage.placed + stage.running == 1:
-        waiting = rows.get(WAITING, key) or _told(rows, stage)
-        if waiting is not None:
-            active = msgspec.structs.replace(waiting, queue="running", lane=None)
-            active.since, active.since_position = record.at, record.position
-            rows.put(ACTIVE, key, active)
+    active = rows.edit(ACTIVE, key)
+    waiting = (rows.get(WAITING, key) or _told(rows, stage)) if active is None else None
+    if waiting is not None:
+        active = msgspec.structs.replace(waiting, queue="running", lane=None)
+        active.since, active.since_position = record.at, record.position
+        active.preemptible = stage.preemptible
+        rows.put(ACTIVE, key, active)
+    if active is not None:
+        active.inflight = stage.inflight
     if not stage.delayed and not stage.waiting:
         _leave(rows, key)
 
 
 def _ended(rows: Rows, record: Record, event: AllocationEnded) -> None:
     stage = rows.get(STAGES, place_of(event.allocation).stage_key)
-    if stage is not None and not stage.placed + stage.running:
-        rows.delete(ACTIVE, stage_waiting_key(stage))
+    if stage is None:
+        return
+    key = stage_waiting_key(stage)
+    if not stage.placed + stage.running:
+        rows.delete(ACTIVE, key)
+    elif (active := rows.edit(ACTIVE, key)) is not None:
+        active.inflight = stage.inflight
 
 
 def _again(rows: Rows, record: Record, event: AllocationRequeued | AllocationReady) -> None:
@@ -321,7 +337,7 @@ def _score(rows: Rows, formula: Formula, row: Waiting) -> float:
 
 PROJECTION = Projection(
     "queue",
-    2,
+    3,
     (WAITING, ACTIVE, LANES, OWNERS),
     {
         WorkflowSubmitted: _submitted,

@@ -1,6 +1,6 @@
 """Lengths of time, counted in slots whose width grows with them: quarters of powers of two."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 BUCKETS = 148
 """Enough for two years."""
@@ -22,20 +22,12 @@ def slot_most(number: int) -> int:
     return ((5 + quarter) << (power - 1)) - 1
 
 
-def percentile(counts: Sequence[int], share: float) -> int:
-    """The length of time (ms) that the given share of what is counted does not exceed."""
-    wanted = sum(counts) * share
+def percentile(counts: Mapping[int, int], share: float) -> int:
+    """The length of time (ms) that the given share of what is counted, by slot, does not exceed."""
+    wanted = sum(counts.values()) * share
     seen = 0
-    for number, count in enumerate(counts):
-        seen += count
-        if count and seen >= wanted:
+    for number in sorted(counts):
+        seen += counts[number]
+        if counts[number] and seen >= wanted:
             return slot_most(number)
     return 0
-
-
-def dense(counts: Mapping[int, int]) -> list[int]:
-    """Counts by slot as a list of all slots."""
-    found = [0] * BUCKETS
-    for number, count in counts.items():
-        found[number] += count
-    return found

@@ -9,7 +9,7 @@ from logyard_projections.answers.words import job_name, listed, number_of
 from logyard_projections.entities import ENTITIES, PREEMPTERS, entity_key
 from logyard_projections.instants import lasting
 from logyard_projections.queue import ACTIVE, Owner, Waiting
-from logyard_projections.stages import STAGES, Allocation, Stage, stage_key
+from logyard_projections.stages import Allocation, Stage
 
 STAGES_MOST = 300
 """Stages that run of which the rules of preemption are asked, those of lowest priority."""
@@ -96,34 +96,38 @@ def protected_from(
     if not allowed:
         return (), f"group {owner.group} may preempt no other group"
     counts: dict[str, int] = {}
-    priority = situation.ranker.of_stage(stage, owner)
     page = situation.view.scan(ACTIVE, order="score", descending=True, limit=STAGES_MOST)
+    situation.ranker.expect_priorities(row for row in page.rows if row.preemptible)
+    rules = _Rules(situation, owner, allowed, situation.ranker.of_stage(stage, owner))
     for row in page.rows:
-        running = situation.view.get(STAGES, stage_key(row.workflow, row.stage))
-        if running is not None:
-            rule = _rule(situation, row, running, owner, allowed, priority)
-            counts[rule] = counts.get(rule, 0) + running.inflight
+        rule = rules.first(row)
+        counts[rule] = counts.get(rule, 0) + row.inflight
     told = tuple(Protected(rule, count) for rule, count in sorted(counts.items()) if count)
     parts = [f"{number_of(one.allocations, 'allocation')} {one.rule}" for one in told]
     return told, "; ".join(parts)
 
 
-def _rule(
-    situation: Situation,
-    row: Waiting,
-    running: Stage,
-    owner: Owner,
-    allowed: tuple[str, ...],
-    priority: float,
-) -> str:
-    """The first rule that protects what runs of a stage; the order is that of the scheduler."""
-    if not running.preemptible:
-        return "not preemptible"
-    gap = float(situation.setting(GAP))
-    if not priority - situation.ranker.of_row(row) >= gap:
-        return f"less than {gap:g} below in priority"
-    if row.organization != owner.organization or row.group not in allowed:
-        return f"of groups that {owner.group} may not preempt"
-    if situation.at - row.since < int(situation.setting(MIN_RUN)):
-        return f"running for less than {lasting(int(situation.setting(MIN_RUN)))}"
-    return "that do not make enough room, or run for too short a time"
+class _Rules:
+    """What protects from one that waits: of this owner, with this priority."""
+
+    def __init__(
+        self, situation: Situation, owner: Owner, allowed: tuple[str, ...], priority: float
+    ) -> None:
+        self.situation = situation
+        self.owner = owner
+        self.allowed = allowed
+        self.priority = priority
+        self.gap = float(situation.setting(GAP))
+        self.least = int(situation.setting(MIN_RUN))
+
+    def first(self, row: Waiting) -> str:
+        """The first rule that protects what runs of a stage; the order is the scheduler's."""
+        if not row.preemptible:
+            return "not preemptible"
+        if not self.priority - self.situation.ranker.of_row(row) >= self.gap:
+            return f"less than {self.gap:g} below in priority"
+        if row.organization != self.owner.organization or row.group not in self.allowed:
+            return f"of groups that {self.owner.group} may not preempt"
+        if self.situation.at - row.since < self.least:
+            return f"running for less than {lasting(self.least)}"
+        return "that do not make enough room, or run for too short a time"

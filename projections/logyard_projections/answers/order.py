@@ -165,6 +165,7 @@ class Ordering:
             if not token:
                 break
         self.bounded = bool(token)
+        self.ranker.expect_priorities(rows)
         ordered = sorted((-self.ranker.of_row(row), key_of(row), n) for n, row in enumerate(rows))
         for value, key, number in ordered:
             if beyond is None or (value, key) > beyond:

@@ -14,6 +14,7 @@ from logyard_projections.queue import Owner
 from logyard_projections.shapes import SHAPES, shape_key
 from logyard_projections.stages import ALLOCATIONS, STAGES, Allocation, place_of, stage_key
 from logyard_projections.view import View
+from logyard_projections.workflows import WORKFLOWS
 
 NEAREST = 3
 """Nodes whose allocations are named as holders."""
@@ -95,6 +96,9 @@ class Pool(msgspec.Struct, frozen=True):
 
 Seen = tuple[float, str, Node, Free]
 """How much is short on a node as a sum of shares, its name, the node, what is free there."""
+
+Ending = tuple[int, Allocation, int]
+"""By when an allocation ends, itself, and how many chunks it has on the nodes looked at."""
 
 
 def survey(situation: Situation, request: Request, promised: Iterable[str] = ()) -> Pool:
@@ -207,15 +211,25 @@ def holders(
         for one, chunks in on_node(situation.view, node, LOOKED_AT):
             before = found.get(one.id)
             found[one.id] = (one, chunks + (before[1] if before is not None else 0))
-    shown: list[tuple[int, Holder]] = []
-    hidden: list[tuple[int, Holder]] = []
-    for one, chunks in found.values():
-        owner = situation.ranker.owner_of(one.workflow)
-        finish = ends_by(situation, one)
-        holder = finish, _holder(situation, one, owner, chunks, finish)
-        (shown if sees is None or owner is None or sees(owner) else hidden).append(holder)
-    shown.sort(key=lambda one: (one[0], one[1].allocation_id))
-    return tuple(one for _, one in shown[:HOLDERS]), _others(hidden)
+    ranker, every = situation.ranker, [one for one, _ in found.values()]
+    ranker.expect(STAGES, (stage_key(one.workflow, one.stage) for one in every))
+    ending = [(ends_by(situation, one), one, chunks) for one, chunks in found.values()]
+    ending.sort(key=_first_to_end)
+    shown, hidden = ending, list[Ending]()
+    if sees is not None:
+        ranker.expect(WORKFLOWS, (one.workflow for one in every))
+        owners = {one.workflow: ranker.owner_of(one.workflow) for one in every}
+        named = {name for name, owner in owners.items() if owner is None or sees(owner)}
+        shown = [one for one in ending if one[1].workflow in named]
+        hidden = [one for one in ending if one[1].workflow not in named]
+    told = shown[:HOLDERS]
+    ranker.expect(WORKFLOWS, (one.workflow for _, one, _ in told))
+    ranker.expect(SHAPES, (shape_key(one.shape) for _, one, _ in (*told, *hidden)))
+    return tuple(_holder(situation, *one) for one in told), _others(situation, hidden)
+
+
+def _first_to_end(ending: Ending) -> tuple[int, str]:
+    return ending[0], ending[1].id
 
 
 def ends_by(situation: Situation, one: Allocation) -> int:
@@ -224,7 +238,7 @@ def ends_by(situation: Situation, one: Allocation) -> int:
     As the scheduler estimates it.
     """
     grace = int(situation.setting(GRACE))
-    stage = situation.view.get(STAGES, stage_key(one.workflow, one.stage))
+    stage = situation.ranker.get(STAGES, stage_key(one.workflow, one.stage))
     limit = (stage.limit_ms if stage is not None else 0) + grace
     begins = one.since or one.placed_at
     for victim in one.after if one.evicts else ():
@@ -246,11 +260,9 @@ def ends_by(situation: Situation, one: Allocation) -> int:
     return end
 
 
-def _holder(
-    situation: Situation, one: Allocation, owner: Owner | None, chunks: int, finish: int
-) -> Holder:
-    shape = situation.ranker.get(SHAPES, shape_key(one.shape))
-    request = shape.request if shape is not None else Request(cores=0)
+def _holder(situation: Situation, finish: int, one: Allocation, chunks: int) -> Holder:
+    owner = situation.ranker.owner_of(one.workflow)
+    request = _request(situation, one)
     return Holder(
         allocation_id=one.id,
         workflow_id=one.workflow,
@@ -267,17 +279,26 @@ def _holder(
     )
 
 
-def _others(hidden: list[tuple[int, Holder]]) -> Others | None:
+def _request(situation: Situation, one: Allocation) -> Request:
+    shape = situation.ranker.get(SHAPES, shape_key(one.shape))
+    return shape.request if shape is not None else Request(cores=0)
+
+
+def _others(situation: Situation, hidden: list[Ending]) -> Others | None:
     if not hidden:
         return None
+    cores = memory = 0
     devices: dict[str, int] = {}
-    for _, one in hidden:
-        for name, count in one.devices.items():
-            devices[name] = devices.get(name, 0) + count * one.chunks
+    for _, one, chunks in hidden:
+        request = _request(situation, one)
+        cores += request.cores * chunks
+        memory += request.memory * chunks
+        for name, count in request.devices:
+            devices[name] = devices.get(name, 0) + count * chunks
     return Others(
         allocations=len(hidden),
-        cores=sum(one.cores * one.chunks for _, one in hidden),
-        memory=sum(one.memory * one.chunks for _, one in hidden),
+        cores=cores,
+        memory=memory,
         devices=devices,
-        est_finish=instant(max(finish for finish, _ in hidden)),
+        est_finish=instant(max(finish for finish, _, _ in hidden)),
     )

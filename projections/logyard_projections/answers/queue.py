@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from typing import Literal, get_args
 
 import msgspec
@@ -14,6 +15,7 @@ from logyard_projections.answers.situation import Situation
 from logyard_projections.answers.stages import instant
 from logyard_projections.answers.stats import Totals, totals
 from logyard_projections.answers.words import wants
+from logyard_projections.promises import BACKFILLS
 from logyard_projections.queue import ACTIVE, WAITING, Owner, Waiting
 from logyard_projections.shapes import SHAPES
 from logyard_projections.stages import (
@@ -23,15 +25,18 @@ from logyard_projections.stages import (
     Allocation,
     Stage,
     allocation_key,
+    place_of,
     stage_key,
 )
 from logyard_projections.tables import Value
-from logyard_projections.view import BadToken, View, Wanted
+from logyard_projections.view import LIMIT_MAX, BadToken, View, Wanted
 from logyard_projections.view import token as row_token
 
 Section = Literal["running", "ready", "parked", "pending", "finished"]
 SECTIONS: tuple[Section, ...] = ("running", "ready", "parked", "pending")
 """The order in which the queue is told; `finished` only where it is asked for."""
+AT_ONCE = 100
+"""Lines that are looked up together."""
 WIRE_QUEUES = {
     "running": "ALLOCATION_QUEUE_RUNNING",
     "ready": "ALLOCATION_QUEUE_READY",
@@ -218,7 +223,7 @@ class _Teller:
         self.view = situation.view
         self.asked = asked
         self.ordering = Ordering(situation.view, situation.ranker, asked.sort)
-        self.stages: dict[str, Stage | None] = {}
+        self.live: dict[str, list[Allocation]] = {}
         self.known: dict[str, tuple[str, str]] = {}
         page = self.view.scan(SHAPES, where={"parked": 1})
         self.parked = tuple(shape.id for shape in page.rows)
@@ -262,7 +267,7 @@ class _Teller:
         self, section: Section, after: str, skip: int, want: int
     ) -> Iterator[tuple[QueueEntry, str]]:
         ranker, least = self.situation.ranker, self.asked.priority_min
-        for row, following in self._rows(section, after, want):
+        for row, following in self._expected(section, after, want):
             stage = self._stage(row.workflow, row.stage)
             priority = ranker.of_row(row)
             if least is not None and priority < least:
@@ -274,13 +279,47 @@ class _Teller:
                     yield entry, f"{number}:{after}"
             after, skip = following, 0
 
+    def _expected(self, section: Section, after: str, want: int) -> Iterator[tuple[Waiting, str]]:
+        """Lines, some at a time with what is going to be asked about them."""
+        ranker, rows = self.situation.ranker, self._rows(section, after, want)
+        while some := list(islice(rows, min(want, AT_ONCE))):
+            ranker.expect_priorities(row for row, _ in some)
+            keys = [stage_key(row.workflow, row.stage) for row, _ in some]
+            ranker.expect(STAGES, keys)
+            if section == "running":
+                self._expect_running(keys, want)
+            yield from some
+
+    def _expect_running(self, stages: list[str], want: int) -> None:
+        """Ask at once for what runs of so many stages as `want` lines need."""
+        asked: list[str] = []
+        count = 0
+        for key in stages:
+            stage = self.situation.ranker.get(STAGES, key)
+            count += stage.placed + stage.running if stage is not None else 0
+            if count > LIMIT_MAX:
+                break
+            asked.append(key)
+            if count >= want:
+                break
+        self.live = {key: [] for key in asked}
+        page = self.view.scan(ALLOCATIONS, where={"live": tuple(asked)})
+        for one in page.rows:
+            self.live[stage_key(one.workflow, one.stage)].append(one)
+        names = [place_of(one.id).key for one in page.rows if one.kind == "backfilled"]
+        self.situation.ranker.expect(BACKFILLS, names)
+
     def _of_line(
         self, row: Waiting, stage: Stage, section: Section, skip: int, priority: float
     ) -> Iterator[QueueEntry]:
         owner = Owner(row.name, row.organization, row.group, row.user, row.priority)
         if section == "running":
             key = stage_key(row.workflow, row.stage)
-            yield from self._allocations(stage, owner, "running", {"live": key}, skip, priority)
+            if key in self.live:
+                for one in self.live[key][skip:]:
+                    yield self._entry(stage, owner, section, one, 1, priority)
+                return
+            yield from self._allocations(stage, owner, section, {"live": key}, skip, priority)
         elif section == "pending":
             if not skip:
                 yield self._entry(stage, owner, section, None, stage.total, priority)
@@ -422,10 +461,7 @@ class _Teller:
         return known
 
     def _stage(self, workflow: str, name: str) -> Stage | None:
-        key = stage_key(workflow, name)
-        if key not in self.stages:
-            self.stages[key] = self.view.get(STAGES, key)
-        return self.stages[key]
+        return self.situation.ranker.get(STAGES, stage_key(workflow, name))
 
 
 def _belongs(owner: Owner, asked: Asked) -> bool:

@@ -1,14 +1,16 @@
 """Priorities for people: the value at an instant, and the terms that it is the sum of."""
 
 import math
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
-from logyard_domain.expressions import Expression, evaluate, printed, priority, terms_of
+from logyard_domain.expressions import Expression, evaluate, printed, terms_of
 from logyard_domain.resources import Request
+from logyard_projections.answers.sums import Sums
 from logyard_projections.configuration import LATEST, LATEST_KEY
-from logyard_projections.entities import ENTITIES, entity_key
+from logyard_projections.entities import ENTITIES, USED, entity_key
 from logyard_projections.plans import planned
 from logyard_projections.priorities import Owned, formula_in_force, values_for
 from logyard_projections.queue import Owner, Waiting
@@ -47,23 +49,54 @@ class Ranker:
     def __init__(self, view: View, at: int) -> None:
         self.view = view
         self.at = at
-        self._rows: dict[tuple[str, str], Any] = {}
+        self._rows: dict[Table[Any], dict[str, Any]] = {}
         self._requests: dict[str, dict[str, Request]] = {}
         self.formula = formula_in_force(self)
+        self._sums = Sums(self, self.formula)
 
     def get(self, table: Table[R], key: str) -> R | None:
         """The row with that key, asked for once."""
-        place = (table.name, key)
-        if place not in self._rows:
-            self._rows[place] = self.view.get(table, key)
-        found: R | None = self._rows[place]
+        rows = self._known(table)
+        if key not in rows:
+            rows[key] = self.view.get(table, key)
+        found: R | None = rows[key]
         return found
+
+    def expect(self, table: Table[Any], keys: Iterable[str]) -> None:
+        """Ask for many rows at once that are going to be asked for one by one."""
+        rows = self._known(table)
+        missing = {key for key in keys if key not in rows}
+        if missing:
+            found = self.view.get_many(table, missing)
+            rows.update((key, found.get(key)) for key in missing)
+
+    def expect_priorities(self, lines: Iterable[Waiting]) -> None:
+        """The same, for what the priorities of lines of the queue are made of."""
+        lines = tuple(lines)
+        variables = self.formula.variables
+        groups = {entity_key("group", one.group, one.organization) for one in lines}
+        users = {entity_key("user", one.user) for one in lines}
+        self.expect(SHAPES, {shape_key(one.shape) for one in lines if one.shape})
+        entities: set[str] = set()
+        if "organization.priority" in variables:
+            entities |= {entity_key("organization", one.organization) for one in lines}
+        if "group.priority" in variables:
+            entities |= groups
+        if "user.priority" in variables:
+            entities |= users
+        self.expect(ENTITIES, entities)
+        used = groups if "usage.group" in variables else set[str]()
+        self.expect(USED, used | users if "usage.user" in variables else used)
+
+    def _known(self, table: Table[Any]) -> dict[str, Any]:
+        rows = self._rows.get(table)
+        if rows is None:
+            rows = self._rows[table] = {}
+        return rows
 
     def of(self, owned: Owned, request: Request, limit_ms: int, submitted_at: int) -> float:
         """The priority; -inf where the expression gives no finite number."""
-        formula = self.formula
-        given = values_for(self, formula, owned, request, limit_ms, submitted_at, self.at)
-        return priority(formula.tree, given)
+        return self._sums.of(owned, request, limit_ms, submitted_at, self.at)
 
     def of_row(self, row: Waiting, request: Request | None = None) -> float:
         """The priority of what a line of the queue is about."""
@@ -80,7 +113,7 @@ class Ranker:
         """What the priority of the ranks of a stage is the sum of."""
         request = self.request_of(stage.shape, stage.workflow, stage.name)
         limit, since = stage.limit_ms, stage.submitted_at
-        given = values_for(self, self.formula, owned, request, limit, since, self.at)
+        given = values_for(self, self.formula.variables, owned, request, limit, since, self.at)
         return tuple(
             Term(short(one), printed(one), finite(evaluate(one, given)))
             for one in terms_of(self.formula.tree)

@@ -160,7 +160,7 @@ def standing_text(situation: Situation, allocation: Allocation) -> str:
         names = listed(map(job_name, allocation.after), 2)
         return f"evicts {names}" if allocation.evicts else f"evicted {names}"
     if allocation.kind == "backfilled":
-        backfill = situation.view.get(BACKFILLS, place_of(allocation.id).key)
+        backfill = situation.ranker.get(BACKFILLS, place_of(allocation.id).key)
         return f"backfilled before {job_name(backfill.before)}" if backfill else "backfilled"
     return "started by order"
 

@@ -173,8 +173,10 @@ def on_node(view: View, node: str, most: int) -> Iterator[tuple[Allocation, int]
     """Allocations that hold room of a node, each with how many chunks there."""
     for one in view.scan(ALLOCATIONS, where={"on": node}, limit=most).rows:
         yield one, 1
-    for seat in view.scan(SEATS, prefix=seat_key(node, ""), limit=most).rows:
-        found = view.get(ALLOCATIONS, seat.allocation)
+    seats = view.scan(SEATS, prefix=seat_key(node, ""), limit=most).rows
+    seated = view.get_many(ALLOCATIONS, (seat.allocation for seat in seats))
+    for seat in seats:
+        found = seated.get(seat.allocation)
         if found is not None and not found.behind:
             yield found, seat.chunks
 

@@ -1,6 +1,7 @@
 """Answers about numbers: counts by owner, shape and reason; waits, runs and throughput of late."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -9,7 +10,7 @@ from logyard_projections.answers.stages import instant
 from logyard_projections.answers.words import wants
 from logyard_projections.nodes import POOL, POOL_KEY
 from logyard_projections.shapes import SHAPES, Shape, reason_of, shape_key
-from logyard_projections.spread import BUCKETS, dense, percentile
+from logyard_projections.spread import percentile
 from logyard_projections.stats import (
     DIRECTORY,
     DIRECTORY_KEY,
@@ -25,6 +26,11 @@ from logyard_projections.stats import (
     window_key,
 )
 from logyard_projections.view import View
+
+K = TypeVar("K", bound=Hashable)
+_NOTHING = (0,) * 14
+_WAITING = 1
+"""Where the number of those that wait is among those of `_Counts`."""
 
 
 class Totals(msgspec.Struct, frozen=True, rename="camel"):
@@ -107,6 +113,21 @@ class Stats(msgspec.Struct, frozen=True, rename="camel"):
     forecasts: tuple[HorizonError, ...]
 
 
+class _Counts(NamedTuple):
+    """What is counted of some ranks: the numbers of a `Tally` from `pending` to `preempted`, those
+    that are parked, and how long they had waited.
+    """
+
+    numbers: tuple[int, ...]
+    waits: dict[int, int]
+
+
+class _Owner(NamedTuple):
+    organization: str
+    group: str
+    user: str
+
+
 def totals(view: View) -> Totals:
     """Allocations by where they are."""
     total = view.get(TOTALS, TOTAL_KEY)
@@ -121,37 +142,42 @@ def totals(view: View) -> Totals:
             token = page.token
             if not token:
                 break
-    found = _sum([total], set())
+    found = _totals(_counts(total, set()))
     return msgspec.structs.replace(found, ready=found.ready - parked, parked=parked)
 
 
 def stats(view: View, window_ms: int = 3_600_000) -> Stats:
     """Everything in numbers. `window_ms` is rounded up to whole windows of five minutes."""
     tallies = list(_tallies(view))
-    shapes = {one.id: one for one in _shapes(view, tallies)}
+    shapes = _shapes(view, tallies)
     parked = {one.id for one in shapes.values() if one.parked}
+    counted = [_counts(tally, parked) for tally in tallies]
+    by_shape = _together(
+        (tally.shape, counts) for tally, counts in zip(tallies, counted, strict=True)
+    )
+    owners = [_Owner(tally.organization, tally.group, tally.user) for tally in tallies]
+    by_owner = _together(zip(owners, counted, strict=True))
     late = _late(view, window_ms)
-    waits, runs = _spread(late, "waits"), _spread(late, "runs")
     covered = -(-window_ms // WINDOW_MS) * WINDOW_MS
     reasons: dict[str, int] = {}
-    for tally in tallies:
-        if tally.waiting:
-            shape = shapes.get(tally.shape)
+    for number, counts in by_shape.items():
+        if counts.numbers[_WAITING]:
+            shape = shapes.get(number)
             reason = reason_of(shape.hold if shape is not None else None)
-            reasons[reason] = reasons.get(reason, 0) + tally.waiting
+            reasons[reason] = reasons.get(reason, 0) + counts.numbers[_WAITING]
     ended = sum(one.finished + one.failed + one.canceled for one in late)
     return Stats(
         position=view.mark.position,
         at=instant(view.mark.at),
-        totals=_sum(tallies, parked),
-        by_organization=_by(tallies, [one.organization for one in tallies], parked),
-        by_group=_by(tallies, [one.group for one in tallies], parked),
-        by_user=_by(tallies, [one.user for one in tallies], parked),
-        by_shape=_by(tallies, [_shape_name(one, shapes) for one in tallies], parked),
+        totals=_totals(_sum(by_owner.values())),
+        by_organization=_by((one.organization, counts) for one, counts in by_owner.items()),
+        by_group=_by((one.group, counts) for one, counts in by_owner.items()),
+        by_user=_by((one.user, counts) for one, counts in by_owner.items()),
+        by_shape=_by((_shape_name(shapes.get(one)), counts) for one, counts in by_shape.items()),
         waiting_by_reason=dict(sorted(reasons.items())),
         window_ms=covered,
-        waits=waits,
-        runs=runs,
+        waits=_lengths(one.waits for one in late),
+        runs=_lengths(one.runs for one in late),
         submitted=sum(one.submitted for one in late),
         placed=sum(one.placed for one in late),
         finished=sum(one.finished for one in late),
@@ -181,48 +207,69 @@ def _parked(view: View) -> set[int]:
     return {shape.id for shape in view.scan(SHAPES, where={"parked": 1}).rows}
 
 
-def _shapes(view: View, tallies: list[Tally]) -> Iterator[Shape]:
-    for number in {tally.shape for tally in tallies if tally.shape}:
-        shape = view.get(SHAPES, shape_key(number))
-        if shape is not None:
-            yield shape
+def _shapes(view: View, tallies: list[Tally]) -> dict[int, Shape]:
+    keys = {shape_key(tally.shape) for tally in tallies if tally.shape}
+    return {shape.id: shape for shape in view.get_many(SHAPES, keys).values()}
 
 
-def _shape_name(tally: Tally, shapes: dict[int, Shape]) -> str:
-    shape = shapes.get(tally.shape)
+def _shape_name(shape: Shape | None) -> str:
     return f"{shape.id}: {wants(shape.request)}" if shape is not None else "not ready yet"
 
 
-def _sum(tallies: list[Tally], parked: set[int]) -> Totals:
+def _counts(tally: Tally, parked: set[int]) -> _Counts:
+    _, _, _, shape, *numbers, waits = msgspec.structs.astuple(tally)
+    return _Counts((*numbers, tally.waiting if shape in parked else 0), waits)
+
+
+def _sum(some: Iterable[_Counts]) -> _Counts:
+    numbers = list[tuple[int, ...]]([_NOTHING])
+    waits: dict[int, int] = {}
+    for one in some:
+        numbers.append(one.numbers)
+        for number, count in one.waits.items():
+            waits[number] = waits.get(number, 0) + count
+    return _Counts(tuple(map(sum, zip(*numbers, strict=True))), waits)
+
+
+def _together(named: Iterable[tuple[K, _Counts]]) -> dict[K, _Counts]:
+    """The sums of what bears the same name."""
+    groups: dict[K, list[_Counts]] = {}
+    for name, counts in named:
+        groups.setdefault(name, []).append(counts)
+    return {name: _sum(some) for name, some in groups.items()}
+
+
+def _totals(counts: _Counts) -> Totals:
+    pending, waiting, delayed, placed, running, finished, failed, canceled = counts.numbers[:8]
+    parked = counts.numbers[-1]
     return Totals(
-        pending=sum(one.pending for one in tallies),
-        ready=sum(one.waiting for one in tallies if one.shape not in parked),
-        parked=sum(one.waiting for one in tallies if one.shape in parked),
-        backing_off=sum(one.delayed for one in tallies),
-        placed=sum(one.placed for one in tallies),
-        running=sum(one.running for one in tallies),
-        finished=sum(one.finished for one in tallies),
-        failed=sum(one.failed for one in tallies),
-        canceled=sum(one.canceled for one in tallies),
+        pending=pending,
+        ready=waiting - parked,
+        parked=parked,
+        backing_off=delayed,
+        placed=placed,
+        running=running,
+        finished=finished,
+        failed=failed,
+        canceled=canceled,
     )
 
 
-def _by(tallies: list[Tally], names: list[str], parked: set[int]) -> tuple[Counted, ...]:
-    groups: dict[str, list[Tally]] = {}
-    for tally, name in zip(tallies, names, strict=True):
-        groups.setdefault(name, []).append(tally)
-    return tuple(
-        Counted(
-            name,
-            _sum(members, parked),
-            sum(one.attempts for one in members),
-            sum(one.requeued for one in members),
-            sum(one.preempted for one in members),
-            _waits(members),
-            sum(one.run_ms for one in members),
-            sum(one.cpu_ms for one in members),
-        )
-        for name, members in sorted(groups.items())
+def _by(named: Iterable[tuple[str, _Counts]]) -> tuple[Counted, ...]:
+    return tuple(_counted(name, counts) for name, counts in sorted(_together(named).items()))
+
+
+def _counted(name: str, counts: _Counts) -> Counted:
+    attempts, requeued, run_ms, cpu_ms, preempted = counts.numbers[8:13]
+    return Counted(
+        name=name,
+        counts=_totals(counts),
+        attempts=attempts,
+        requeued=requeued,
+        preempted=preempted,
+        waits=_spread(counts.waits),
+        run_ms=run_ms,
+        cpu_ms=cpu_ms,
     )
 
 
@@ -235,14 +282,6 @@ def _late(view: View, window_ms: int) -> list[Window]:
         if start > first
     ]
     return [window for window in found if window is not None]
-
-
-def _waits(tallies: list[Tally]) -> Spread:
-    counts: dict[int, int] = {}
-    for tally in tallies:
-        for number, count in tally.waits.items():
-            counts[number] = counts.get(number, 0) + count
-    return _of(dense(counts))
 
 
 def _used_now(view: View) -> dict[str, float]:
@@ -273,15 +312,14 @@ def _shares(used: dict[str, int], offered: dict[str, int]) -> dict[str, float]:
     }
 
 
-def _spread(windows: list[Window], what: str) -> Spread:
-    counts = [0] * BUCKETS
-    for window in windows:
-        for number, count in enumerate(window.waits if what == "waits" else window.runs):
-            counts[number] += count
-    return _of(counts)
+def _lengths(lists: Iterable[list[int]]) -> Spread:
+    return _spread(dict(enumerate(map(sum, zip(*lists, strict=True)))))
 
 
-def _of(counts: list[int]) -> Spread:
+def _spread(counts: dict[int, int]) -> Spread:
     return Spread(
-        sum(counts), percentile(counts, 0.5), percentile(counts, 0.9), percentile(counts, 0.99)
+        sum(counts.values()),
+        percentile(counts, 0.5),
+        percentile(counts, 0.9),
+        percentile(counts, 0.99),
     )

@@ -10,7 +10,7 @@ from logyard_projections.view import LIMIT_MAX, Mark, Page, Query, Wanted, query
 
 R = TypeVar("R", bound=msgspec.Struct)
 _AFTER_ALL = "\U0010ffff"
-_KEYS_AT_ONCE = 500
+_KEYS_AT_ONCE = 512
 Select = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Runs a statement and gives all its rows."""
 
@@ -118,6 +118,8 @@ class SqlView:
         wanted, found = list(dict.fromkeys(keys)), dict[str, R]()
         for start in range(0, len(wanted), _KEYS_AT_ONCE):
             some = wanted[start : start + _KEYS_AT_ONCE]
+            # A few lengths of the list let each statement be prepared once.
+            some += some[-1:] * ((1 << (len(some) - 1).bit_length()) - len(some))
             marks = ", ".join(self._dialect.mark for _ in some)
             statement = f"SELECT key, body FROM {self._dialect.name(table)} WHERE key IN ({marks})"
             for key, body in self._select(statement, some):
