@@ -22,6 +22,7 @@ from logyard_domain.world import (
     Allocation,
     AllocationStatus,
     Group,
+    Known,
     Node,
     NodeStatus,
     Reservation,
@@ -33,7 +34,7 @@ from logyard_domain.world import (
     World,
 )
 
-FORMAT = "world.2"
+FORMAT = "world.3"
 """Changes whenever the world's fields or their meaning do; older snapshots are then left aside."""
 
 
@@ -52,11 +53,15 @@ class _Stage(msgspec.Struct, frozen=True, omit_defaults=True):
     delayed: dict[int, tuple[int, int]] = {}
     failures: dict[int, int] = {}
     losses: dict[int, int] = {}
-    run_ms: int = 0
     started: bool = False
     finished: int = 0
     failed: int = 0
     error: str = ""
+
+
+class _Known(msgspec.Struct, frozen=True):
+    definition: Definition
+    paces: tuple[tuple[int, int], ...]
 
 
 class _Workflow(msgspec.Struct, frozen=True):
@@ -132,7 +137,7 @@ class _World(msgspec.Struct, frozen=True):
     ranked_at: int
     nodes: tuple[_Node, ...]
     shapes: tuple[_Shape, ...]
-    definitions: tuple[Definition, ...]
+    definitions: tuple[_Known, ...]
     workflows: tuple[_Workflow, ...]
     allocations: tuple[_Allocation, ...]
     reservations: tuple[_Reservation, ...]
@@ -145,12 +150,8 @@ _decoder = msgspec.json.Decoder(_World)
 
 def dump(world: World) -> bytes:
     """The world as JSON."""
-    identities = {
-        identity: number
-        for number, identity in enumerate(
-            dict.fromkeys(w.known.identity for w in world.workflows.values())
-        )
-    }
+    knowns = {w.known.identity: w.known for w in world.workflows.values()}
+    identities = {identity: number for number, identity in enumerate(knowns)}
     return msgspec.json.encode(
         _World(
             world.cluster,
@@ -174,7 +175,7 @@ def dump(world: World) -> bytes:
                 for n in world.nodes.values()
             ),
             tuple(_Shape(s.id, s.request, s.hold) for s in world.shapes.values()),
-            tuple(msgspec.json.decode(identity, type=Definition) for identity in identities),
+            tuple(_known(known) for known in knowns.values()),
             tuple(_workflow(w, identities[w.known.identity]) for w in world.workflows.values()),
             tuple(_allocation(a) for a in world.allocations.values()),
             tuple(
@@ -231,8 +232,9 @@ def restore(data: bytes) -> World:
         world.allocations[found.id] = found
         if allocation.behind:
             waits[allocation.behind] = found
+            stage.lined[found.id] = None
         else:
-            stage.holding[found.id] = stage.unfilled[found.id] = None
+            stage.holding[found.id] = stage.pace.unfilled[found.id] = None
     for held in saved.reservations:
         workflow_, name, _, _ = allocation_parts(held.allocation)
         world.reservations[held.allocation] = Reservation(
@@ -246,6 +248,11 @@ def restore(data: bytes) -> World:
         world.freed[node_.name] = world.stirred[node_.name] = None
     _queue(world)
     return world
+
+
+def _known(known: Known) -> _Known:
+    paces = tuple((pace.finished, pace.run_ms) for pace in known.paces.values())
+    return _Known(msgspec.json.decode(known.identity, type=Definition), paces)
 
 
 def _workflow(workflow: Workflow, definition: int) -> _Workflow:
@@ -279,7 +286,6 @@ def _stage(stage: Stage) -> _Stage:
         dict(sorted(stage.delayed.items())),
         dict(sorted(stage.failures.items())),
         dict(sorted(stage.losses.items())),
-        stage.run_ms,
         stage.started,
         stage.finished,
         stage.failed,
@@ -325,19 +331,22 @@ def _restore_node(world: World, saved: _Node) -> None:
     node.number = world.node_count
 
 
-def _restore_workflow(world: World, saved: _Workflow, definition: Definition) -> None:
+def _restore_workflow(world: World, saved: _Workflow, known: _Known) -> None:
     workflow = Workflow(saved.id)
     for field in (
         "name", "key", "organization", "group", "user", "priority", "preemptible", "timeout_ms",
         "submitted_at", "position", "status", "failed_stage", "storage", "volumes",
     ):  # fmt: skip
         setattr(workflow, field, getattr(saved, field))
-    unfold(world, workflow, known_definition(world, definition, False))
+    found = known_definition(world, known.definition, False)
+    for pace, (finished, run_ms) in zip(found.paces.values(), known.paces, strict=True):
+        pace.finished, pace.run_ms = finished, run_ms
+    unfold(world, workflow, found)
     for stage, old in zip(workflow.stages.values(), saved.stages, strict=True):
         stage.status, stage.next, stage.shape = old.status, old.next, old.shape
         stage.again = list(old.again)
         stage.delayed, stage.failures, stage.losses = old.delayed, old.failures, old.losses
-        stage.run_ms, stage.started = old.run_ms, old.started
+        stage.started = old.started
         stage.finished, stage.failed, stage.error = old.finished, old.failed, old.error
     for stage in workflow.stages.values():
         stage.unmet = sum(workflow.stages[n].status != "finished" for n in stage.plan.needs)

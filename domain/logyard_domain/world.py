@@ -67,8 +67,8 @@ class Stage:
 
     __slots__ = (
         "again", "delayed", "dependants", "error", "failed", "failures", "finished", "holding",
-        "lane", "losses", "next", "plan", "queued", "run_ms", "shape", "started", "status",
-        "unfilled", "unmet", "workflow",
+        "lane", "lined", "losses", "next", "pace", "plan", "queued", "shape", "started", "status",
+        "unmet", "workflow",
     )  # fmt: skip
 
     def __init__(self, workflow: "Workflow", plan: StagePlan) -> None:
@@ -87,8 +87,6 @@ class Stage:
         """Rank -> how often it failed, or was lost, and was requeued."""
         self.started = False
         self.finished = 0
-        self.run_ms = 0
-        """How long those that finished ran, in all."""
         self.failed = 0
         self.error = ""
         # derived
@@ -98,8 +96,10 @@ class Stage:
         self.lane: Lane | None = None
         self.holding: dict[str, None] = {}
         """Allocations of it that hold room: those in flight."""
-        self.unfilled: dict[str, None] = {}
-        """Those of them that may have less queued behind them than they could."""
+        self.lined: dict[str, None] = {}
+        """Allocations of it that queue behind others, and hold none yet."""
+        self.pace = Pace()
+        """That of all equal stages."""
 
     @property
     def total(self) -> int:
@@ -132,10 +132,24 @@ class Stage:
         return self.again[0] if self.again else (self.next, 1)
 
 
+class Pace:
+    """What ranks of one stage take, over all live workflows of equal definitions, since the first
+    of them: so many that `finished` ran for `run_ms` in all.
+    """
+
+    __slots__ = ("finished", "run_ms", "unfilled")
+
+    def __init__(self) -> None:
+        self.finished = 0
+        self.run_ms = 0
+        self.unfilled: dict[str, None] = {}
+        """Allocations that hold room and may have less queued behind them than they could."""
+
+
 class Known:
     """A definition that live workflows have in common, in full, and the stages it runs as."""
 
-    __slots__ = ("definition", "identity", "stages", "users")
+    __slots__ = ("definition", "identity", "paces", "stages", "users")
 
     def __init__(
         self, identity: bytes, definition: Definition, stages: tuple[StagePlan, ...]
@@ -143,6 +157,7 @@ class Known:
         self.identity = identity
         self.definition = definition
         self.stages = stages
+        self.paces = {stage.name: Pace() for stage in stages}
         self.users = 0
 
 

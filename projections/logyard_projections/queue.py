@@ -33,7 +33,7 @@ from logyard_projections.plans import stages_of
 from logyard_projections.priorities import SETTING, Formula, formula_in_force, value_of
 from logyard_projections.rows import Rows
 from logyard_projections.shapes import SHAPES, shape_key
-from logyard_projections.stages import STAGES, Stage, place_of, stage_key
+from logyard_projections.stages import ALLOCATIONS, STAGES, Stage, place_of, stage_key
 from logyard_projections.tables import Table
 
 
@@ -208,6 +208,19 @@ def _ended(rows: Rows, record: Record, event: AllocationEnded) -> None:
         rows.delete(ACTIVE, key)
     elif (active := rows.edit(ACTIVE, key)) is not None:
         active.inflight = stage.inflight
+    _hand_on(rows, stage, event)
+
+
+def _hand_on(rows: Rows, stage: Stage, event: AllocationEnded) -> None:
+    """Its room is that of the one behind it, which may be of another workflow."""
+    ended = rows.get(ALLOCATIONS, place_of(event.allocation).key)
+    following = rows.get(ALLOCATIONS, ended.follower) if ended and ended.follower else None
+    if following is None or (following.workflow, following.stage) == (stage.workflow, stage.name):
+        return
+    other = rows.get(STAGES, stage_key(following.workflow, following.stage))
+    active = rows.edit(ACTIVE, stage_waiting_key(other)) if other is not None else None
+    if other is not None and active is not None:
+        active.inflight = other.inflight
 
 
 def _again(rows: Rows, record: Record, event: AllocationRequeued | AllocationReady) -> None:

@@ -388,9 +388,11 @@ def _hand_on(rows: Rows, record: Record, stage: Stage, allocation: Allocation) -
             following.behind = allocation.behind
             if not allocation.behind:
                 following.since = record.at
+                other = rows.edit(STAGES, stage_key(following.workflow, following.stage))
+                if other is not None:
+                    other.ahead -= 1
     if allocation.behind:
         _follow(rows, allocation.behind, allocation.follower)
-    if allocation.behind or allocation.follower:
         stage.ahead -= 1
 
 

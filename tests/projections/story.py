@@ -265,6 +265,35 @@ def random_story(seed: int, turns: int = 60) -> Story:
     return story
 
 
+def flood_story(seed: int, turns: int = 90) -> Story:
+    """Many equal short workflows, some of which are stopped, fail or lose their node."""
+    dice = Random(seed)
+    story = Story()
+    story.configure(workflow_lostRetries=2)
+    for number in range(dice.randint(1, 3)):
+        story.node(f"n{number}", dice.choice((1, 2)))
+    kinds = (
+        Workflow(jobs={"render": job()}),
+        Workflow(jobs={"render": job(ranks=3)}),
+        Workflow(jobs={"render": job(ranks=4, at_once=2), "after": job("render")}),
+        Workflow(jobs={"render": job(limit_ms=60_000, retries=1)}),
+    )
+    for turn in range(turns):
+        story.pass_time(dice.choice((0, 1, 10, 40)))
+        chance = dice.random()
+        if chance < 0.45:
+            user = dice.choice(("ana", "ana", "bo"))
+            story.submit(f"f{turn}", dice.choice(kinds), user=user)
+        elif chance < 0.9 and (free := story.endable()):
+            name = dice.choice(free)
+            if story.world.allocations[name].status != "stopping":
+                story.begin(name)
+                story.end(name, run_ms=10)
+        else:
+            _happening(dice, story, turn + 1_000)
+    return story
+
+
 def _happening(dice: Random, story: Story, turn: int) -> None:
     world = story.world
     chance = dice.random()

@@ -23,7 +23,7 @@ from logyard_projections.queue import ACTIVE, LANES, WAITING
 from logyard_projections.runners.memory import MemoryRunner
 from logyard_projections.stages import ALLOCATIONS, STAGES, place_of, stage_key
 from logyard_projections.view import View
-from tests.projections.story import Story, busy_story, random_story
+from tests.projections.story import Story, busy_story, flood_story, random_story
 
 CASES = [(seed, turns) for seed in range(25) for turns in (15, 40, 90)]
 
@@ -48,6 +48,11 @@ def test_rows_agree_with_the_world(seed: int, turns: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_rows_agree_with_a_full_yard(seed: int) -> None:
     _all_agrees(busy_story(seed, 20 + 2 * seed))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rows_agree_with_a_flood(seed: int) -> None:
+    _all_agrees(flood_story(seed, 20 + 5 * seed))
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -119,6 +119,7 @@ def _placed(world: World, event: AllocationPlaced) -> None:
     if event.behind:
         allocation.behind = world.allocations[event.behind]
         allocation.behind.follower = allocation
+        stage.lined[allocation.id] = None
         _turned(world, allocation.behind)
     else:
         _turned(world, allocation)
@@ -183,7 +184,8 @@ def _over(world: World, event: AllocationEnded) -> None:
     _make_room(world, event.allocation)
     if event.outcome == "finished":
         stage.finished += 1
-        stage.run_ms += event.run_ms
+        stage.pace.finished += 1
+        stage.pace.run_ms += event.run_ms
     else:
         # Taken back by the requeue that follows, if one does.
         stage.failed += 1
@@ -209,12 +211,14 @@ def _hand_on(world: World, allocation: Allocation) -> None:
         follower.behind = allocation.behind
     if allocation.behind is not None:
         allocation.behind.follower = follower
+        del stage.lined[allocation.id]
         return
     del stage.holding[allocation.id]
-    stage.unfilled.pop(allocation.id, None)
+    stage.pace.unfilled.pop(allocation.id, None)
     if follower is not None:
         follower.since = world.at
-        _hold(stage, follower)
+        del follower.stage.lined[follower.id]
+        _hold(follower.stage, follower)
         _turned(world, follower)
         return
     request = world.shapes[stage.shape].request
@@ -235,7 +239,7 @@ def _turned(world: World, allocation: Allocation) -> None:
 
 def _hold(stage: Stage, allocation: Allocation) -> None:
     stage.holding[allocation.id] = None
-    stage.unfilled[allocation.id] = None
+    stage.pace.unfilled[allocation.id] = None
 
 
 def _sentence(stage: Stage, rank: int, event: AllocationEnded) -> str:

@@ -35,9 +35,9 @@ def settle_stage(world: World, stage: Stage) -> Iterator[AnyEvent]:
         if workflow.status == "pending":
             yield WorkflowStarted(workflow=workflow.id)
         yield StageStarted(**name)
-    if stage.failed and stage.holding:
+    if stage.failed and stage.lined:
         yield from _withdrawn(world, stage)
-    if stage.status in ("ready", "started") and not stage.holding:
+    if stage.status in ("ready", "started") and not (stage.holding or stage.lined):
         if stage.finished == stage.total:
             yield StageFinished(**name)
         elif workflow.status == "stopping":
@@ -72,12 +72,10 @@ def _waiting(world: World, stage: Stage) -> Iterator[AnyEvent]:
 
 def _withdrawn(world: World, stage: Stage) -> Iterator[AnyEvent]:
     """A rank has failed for good: what has not begun need not begin."""
-    for name in list(stage.holding):
-        allocation = world.allocations[name].follower
-        while allocation is not None:
-            if not allocation.began and allocation.status != "stopping":
-                yield AllocationStopping(allocation=allocation.id, reason="canceled")
-            allocation = allocation.follower
+    for name in list(stage.lined):
+        allocation = world.allocations[name]
+        if not allocation.began and allocation.status != "stopping":
+            yield AllocationStopping(allocation=name, reason="canceled")
 
 
 def _end(stage: Stage) -> AnyEvent:

@@ -117,6 +117,7 @@ def unfold(world: World, workflow: Workflow, known: Known) -> None:
     workflow.stages = {stage.name: Stage(workflow, stage) for stage in known.stages}
     workflow.open_stages = len(workflow.stages)
     for stage in workflow.stages.values():
+        stage.pace = known.paces[stage.plan.name]
         for need in stage.plan.needs:
             workflow.stages[need].dependants.append(stage)
     world.workflows[workflow.id] = workflow

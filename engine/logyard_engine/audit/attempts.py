@@ -172,12 +172,13 @@ class Attempts:
             attempt.stage.workflow.storage = attempt.chunks[0][0].storage
 
     def _lined_up(self, attempt: Attempt, behind: str) -> None:
-        """It queues on a node behind one of the same stage."""
+        """It queues on a node behind one that has the same room for as long."""
         state = self._state
         before = state.attempts.get(behind)
         if (
             before is None
-            or before.stage is not attempt.stage
+            or before.stage.shape is not attempt.stage.shape
+            or before.stage.limit_ms != attempt.stage.limit_ms
             or before.follower is not None
             or [node for node, _ in before.chunks] != [node for node, _ in attempt.chunks]
         ):
@@ -185,6 +186,7 @@ class Attempts:
             return
         attempt.behind, before.follower = before, attempt
         state.lined += 1
+        attempt.stage.lined += 1
         state.turn.lined.append((attempt, attempt.stage.key))
         for node, _ in attempt.chunks:
             node.queued += 1
@@ -375,6 +377,7 @@ class Attempts:
         if before is not None:
             before.follower = follower
             state.lined -= 1
+            attempt.stage.lined -= 1
             for node, _ in attempt.chunks:
                 node.queued -= 1
             first = before
@@ -384,10 +387,12 @@ class Attempts:
             return
         state.forget(attempt)
         state.vacate(attempt)
+        attempt.stage.holding -= 1
         if follower is None:
-            attempt.stage.holding -= 1
             return
         state.lined -= 1
+        follower.stage.lined -= 1
+        follower.stage.holding += 1
         for node, _ in follower.chunks:
             node.queued -= 1
         state.occupy(follower)

@@ -212,10 +212,9 @@ class Lives:
         return None
 
     def _done(self, stage: Stage) -> None:
-        if stage.holding:
-            self._wrong(
-                stage.path, f"it is {stage.status}, though {stage.holding} ranks of it hold room"
-            )
+        placed = stage.holding + stage.lined
+        if placed:
+            self._wrong(stage.path, f"it is {stage.status}, though {placed} ranks of it are placed")
         stage.delayed = None
         stage.again = []
         stage.workflow.open_stages -= 1
@@ -329,7 +328,7 @@ def _missing(stage: Stage) -> str:
     elif status in ("ready", "started"):
         if status == "ready" and stage.started:
             return "a rank of it started, and it did not"
-        if not stage.holding:
+        if not (stage.holding or stage.lined):
             if stage.finished == stage.total:
                 return "all its ranks finished, and it did not"
             if workflow.status == "stopping":

@@ -45,8 +45,8 @@ class Stage:
 
     __slots__ = (
         "again", "concurrency", "delayed", "dependants", "failed", "failures", "finished",
-        "holding", "index", "key", "last", "limit_ms", "losses", "name", "next", "plan", "queued",
-        "shape", "started", "status", "unmet", "workflow",
+        "holding", "index", "key", "last", "limit_ms", "lined", "losses", "name", "next", "plan",
+        "queued", "shape", "started", "status", "unmet", "workflow",
     )  # fmt: skip
 
     def __init__(self, workflow: Workflow, plan: StagePlan) -> None:
@@ -69,6 +69,8 @@ class Stage:
         self.losses: dict[int, int] | None = None
         self.holding = 0
         """Attempts that hold room."""
+        self.lined = 0
+        """Attempts that queue behind others."""
         self.finished = 0
         self.failed = 0
         self.started = False

@@ -1,12 +1,12 @@
-"""Looking ahead: short work of an array queues on the node behind work of the same array.
+"""Looking ahead: short work queues on the node behind equal work.
 
-When ranks run for milliseconds, asking the scheduler between any two of them would leave the node
-idle for longer than they run. The first shape in order that waits would get the next room on its
-nodes anyway, so its next ranks are placed *behind* those that hold room: the node goes on by
-itself, and the room changes hands when the end of the one before is on the log. What arrives
-meanwhile with a higher priority waits for what is queued by then: `scheduler.lookahead` bounds how
-much work that is, by how long the ranks of the stage have run so far. Work that runs longer than
-that is never queued ahead.
+When jobs run for milliseconds, asking the scheduler between any two of them would leave the node
+idle for longer than they run. The first stage in order that waits would get the next room on its
+nodes anyway, so its next ranks are placed *behind* those that hold room, of the same stage or of
+equal stages of other workflows of its owner: the node goes on by itself, and the room changes hands
+when the end of the one before is on the log. What arrives meanwhile with a higher priority waits
+for what is queued by then: `scheduler.lookahead` bounds how much work that is, by how long the
+ranks of equal stages have run so far. Work that runs longer than that is never queued ahead.
 """
 
 from collections.abc import Iterator
@@ -21,31 +21,34 @@ AHEAD_MAX = 32
 
 def depth_for(world: World, stage: Stage) -> int:
     """How many ranks of the stage may queue behind each that runs."""
-    if not stage.finished:
+    pace = stage.pace
+    if not pace.finished:
         return 0
-    mean_ms = max(1, stage.run_ms // stage.finished)
+    mean_ms = max(1, pace.run_ms // pace.finished)
     return min(AHEAD_MAX, int(world.config["scheduler.lookahead"]) // mean_ms)
 
 
 def queue_ahead(world: World, stage: Stage) -> Iterator[AllocationPlaced]:
-    """Fill up what queues behind the running ranks of a stage that waits first in order.
+    """Fill up what queues behind running ranks of a stage that waits first in order, and of its
+    equals.
 
     Each event must be applied to the world before the next one is asked for.
     """
     depth = depth_for(world, stage)
     if not depth:
         return
-    for name in list(stage.unfilled):
+    unfilled = stage.pace.unfilled
+    for name in list(unfilled):
         if not stage.waiting:
             return
         allocation = world.allocations[name]
-        if allocation.status == "stopping" or allocation.node.status != "up" or allocation.after:
+        if not _may_follow(stage, allocation):
             continue
-        del stage.unfilled[name]
+        del unfilled[name]
         queued, last = _line(allocation)
         # Filled up only when half is gone: many at once are cheaper than one at a time.
         if queued > depth // 2:
-            stage.unfilled[name] = None
+            unfilled[name] = None
             continue
         while queued < depth and stage.waiting:
             rank, attempt = stage.first_waiting()
@@ -58,6 +61,27 @@ def queue_ahead(world: World, stage: Stage) -> Iterator[AllocationPlaced]:
             )
             last = world.allocations[following]
             queued += 1
+        if queued < depth:
+            # Of the next workflow, more may queue there.
+            unfilled[name] = None
+
+
+def _may_follow(stage: Stage, allocation: Allocation) -> bool:
+    """Whether the room of the allocation is what a rank of the stage asks for."""
+    if allocation.status == "stopping" or allocation.node.status != "up" or allocation.after:
+        return False
+    other = allocation.stage
+    if other is stage:
+        return True
+    own, theirs = stage.workflow, other.workflow
+    # Nobody waits for a job of somebody else that takes longer than usual, and who takes over the
+    # room of another stage is one more in flight of its own.
+    return (
+        (own.user, own.group, own.organization) == (theirs.user, theirs.group, theirs.organization)
+        and other.shape == stage.shape
+        and other.limit_ms == stage.limit_ms
+        and stage.plan.concurrency >= stage.total
+    )
 
 
 def _line(allocation: Allocation) -> tuple[int, Allocation]:

@@ -84,7 +84,7 @@ def reasons(
     """
     view, shape = situation.view, situation.shape(stage.shape)
     if allocation is not None and allocation.state not in ("waiting", "delayed"):
-        return [_allocation_reason(allocation)]
+        return [_allocation_reason(situation, allocation)]
     if stage.status in OVER:
         text = (
             f"the stage {stage.status}" if stage.status != "canceled" else "the stage was canceled"
@@ -111,7 +111,7 @@ def reasons(
     return found
 
 
-def _allocation_reason(allocation: Allocation) -> Reason:
+def _allocation_reason(situation: Situation, allocation: Allocation) -> Reason:
     if allocation.state == "ended":
         text = {
             "finished": "finished",
@@ -133,7 +133,7 @@ def _allocation_reason(allocation: Allocation) -> Reason:
     if allocation.state == "running":
         return Reason("running", f"runs on {where}", (position,))
     if allocation.behind:
-        text = f"queues on {where} behind one of the same stage"
+        text = f"queues on {where} behind {_before(situation, allocation)}"
         return Reason("running", text, (position,))
     if allocation.evicts:
         names = listed(map(job_name, allocation.after), 3)
@@ -154,8 +154,7 @@ def standing_text(situation: Situation, allocation: Allocation) -> str:
     if allocation.state == "stopping":
         return f"being stopped: {allocation.stopping}{by_text(allocation)}"
     if allocation.behind:
-        ahead = situation.view.get(ALLOCATIONS, allocation.behind)
-        return f"queued behind {job_name(ahead.id)}" if ahead is not None else "queued behind"
+        return f"queued behind {_before(situation, allocation)}"
     if allocation.kind == "preempting":
         names = listed(map(job_name, allocation.after), 2)
         return f"evicts {names}" if allocation.evicts else f"evicted {names}"
@@ -163,6 +162,12 @@ def standing_text(situation: Situation, allocation: Allocation) -> str:
         backfill = situation.ranker.get(BACKFILLS, place_of(allocation.id).key)
         return f"backfilled before {job_name(backfill.before)}" if backfill else "backfilled"
     return "started by order"
+
+
+def _before(situation: Situation, allocation: Allocation) -> str:
+    """Whose room an allocation gets next."""
+    ahead = situation.view.get(ALLOCATIONS, allocation.behind)
+    return job_name(ahead.id) if ahead is not None else "another one"
 
 
 def _dependencies(view: View, stage: Stage) -> list[Reason]:
