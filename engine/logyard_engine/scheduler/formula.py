@@ -143,6 +143,8 @@ class Formula:
             case Binary(operator=operator, left=left, right=right):
                 first, second = self._compiled(left, still), self._compiled(right, still)
                 pair = _PAIRS[operator]
+                if operator in _IN_PLACE and self._is_fresh(left, still):
+                    return lambda block: _in_place(pair, first(block), second(block))
                 return lambda block: pair(first(block), second(block))
             case Choice(condition=condition, yes=yes, no=no):
                 switch = self._compiled(condition, still)
@@ -157,6 +159,11 @@ class Formula:
             case _:
                 assert_never(node)
 
+    def _is_fresh(self, node: Expression, still: bool) -> bool:
+        """Whether nobody else has the array that the node's step returns."""
+        operation = isinstance(node, Unary | Binary | Choice) and variables_of(node)
+        return bool(operation) and (still or timely(node, self._vocabulary))
+
     def _membership(self, left: Expression, items: tuple[Expression, ...], still: bool) -> _Step:
         sought = self._compiled(left, still)
         steps = [self._compiled(one, still) for one in items]
@@ -169,6 +176,7 @@ class Formula:
         return found
 
 
+_Operation = Callable[..., Array]
 _DTYPES: Final[dict[str, npt.DTypeLike]] = {"number": np.float64, "truth": np.bool_, "text": object}
 
 
@@ -186,11 +194,27 @@ def _remainder(left: Array, right: Array) -> Array:
     return np.where(rest == 0, np.copysign(0.0, right), rest)
 
 
+def _in_place(operation: _Operation, left: Array, right: Array) -> Array:
+    """The result in the memory of the left operand: less to fetch, and nothing to be found anew."""
+    if left.ndim < right.ndim or left.dtype != np.float64:
+        return operation(left, right)
+    return operation(left, right, out=left if left.ndim else None)
+
+
+def _is_mark(array: Array) -> bool:
+    """Whether it is one number for all, of which another one that is equal has the same bits."""
+    return array.ndim == 0 and bool(array != 0) and not bool(np.isnan(array))
+
+
 def _smaller(left: Array, right: Array) -> Array:
+    if _is_mark(right):
+        return np.asarray(np.minimum(left, right))
     return np.where((right < left) | np.isnan(right), right, left)
 
 
 def _larger(left: Array, right: Array) -> Array:
+    if _is_mark(right):
+        return np.asarray(np.maximum(left, right))
     return np.where((right > left) | np.isnan(right), right, left)
 
 
@@ -209,7 +233,7 @@ def _logarithm(value: Array) -> Array:
     return np.where(value > 0, found, np.where(value == 0, -np.inf, np.nan))
 
 
-_Operation = Callable[..., Array]
+_IN_PLACE: Final = frozenset("+-*/")
 _PAIRS: Final[dict[str, _Operation]] = {
     "+": np.add,
     "-": np.subtract,
