@@ -171,7 +171,8 @@ class Memory:
         if found is None:
             wanted = shape.request.nodes
             for one in self.classes_for(shape):
-                wanted -= len(one.up) * self.empty_for(shape, one)
+                # A single chunk fits on any node of these classes that is empty.
+                wanted -= len(one.up) * (self.empty_for(shape, one) if wanted > 1 else 1)
             found = self._possible[shape.id] = wanted <= 0
         return found
 

@@ -69,8 +69,9 @@ class Profile:
     def _end(self, world: World, allocation: Allocation, now: int) -> End | None:
         if allocation.behind is not None:
             return None
-        end = until(world, allocation, now)
-        if allocation.after or end != until(world, allocation, 0):
+        end = until(world, allocation, 0)
+        if allocation.after or end <= now:
+            end = until(world, allocation, now)
             self._unsteady[allocation.id] = None
         self._known[allocation.id] = end
         return end, allocation.id
