@@ -23,7 +23,7 @@ from logyard_projections.answers.why import explain
 from logyard_projections.catalog import PROJECTIONS
 from logyard_projections.instants import rfc3339
 from logyard_projections.runners.memory import MemoryRunner
-from tests.services.server import ServerMaker, YardServer, until
+from tests.services.server import ServerMaker, YardServer, end_keepers, until
 from tests.simulation.test_replay import again, decided
 
 JOBS = 200
@@ -85,6 +85,7 @@ def test_a_session_of_mixed_jobs(make_server: ServerMaker, tmp_path: Path) -> No
     finally:
         far.kill()
         far.wait()
+        end_keepers(tmp_path / "agent")
     assert server.stop() == 0
     with_log = open_for_reading(server.folder / "data")
     records = with_log.read(0, with_log.position)

@@ -1,5 +1,6 @@
 """A real server process on a free loopback port, for tests of any room."""
 
+import atexit
 import json
 import os
 import signal
@@ -53,6 +54,8 @@ class YardServer:
         self.code = 0
         """Exit code of the last process."""
         self.errors = folder / "stderr.txt"
+        # Jobs outlive their server, as they should; not the tests.
+        atexit.register(end_keepers, folder)
 
     def start(self) -> "YardServer":
         """Start the process and wait until it answers. Raises NotStarted."""
@@ -173,6 +176,15 @@ class YardServer:
             return found if found in ended else None
 
         return until(status, seconds)
+
+
+def end_keepers(folder: Path) -> None:
+    """End what keepers below the folder still run, and them."""
+    for lock in folder.rglob("keeper.lock"):
+        pid = lock.read_text().strip()
+        command = Path(f"/proc/{pid}/cmdline")
+        if pid and command.is_file() and str(lock.parent) in command.read_text():
+            os.kill(int(pid), signal.SIGTERM)
 
 
 def until(look: Callable[[], T | None], seconds: float = 60.0) -> T:
