@@ -234,7 +234,7 @@ def restore(data: bytes) -> World:
             waits[allocation.behind] = found
             stage.lined[found.id] = None
         else:
-            stage.holding[found.id] = stage.pace.unfilled[found.id] = None
+            stage.holding[found.id] = stage.pace.holding[found.id] = None
     for held in saved.reservations:
         workflow_, name, _, _ = allocation_parts(held.allocation)
         world.reservations[held.allocation] = Reservation(
@@ -243,6 +243,8 @@ def restore(data: bytes) -> World:
     for name, follower in waits.items():
         follower.behind = world.allocations[name]
         follower.behind.follower = follower
+    for follower in waits.values():
+        follower.first().line += 1
     for node_ in world.nodes.values():
         recount(world, node_)
         world.freed[node_.name] = world.stirred[node_.name] = None

@@ -137,13 +137,13 @@ class Pace:
     of them: so many that `finished` ran for `run_ms` in all.
     """
 
-    __slots__ = ("finished", "run_ms", "unfilled")
+    __slots__ = ("finished", "holding", "run_ms")
 
     def __init__(self) -> None:
         self.finished = 0
         self.run_ms = 0
-        self.unfilled: dict[str, None] = {}
-        """Allocations that hold room and may have less queued behind them than they could."""
+        self.holding: dict[str, None] = {}
+        """Allocations that hold room."""
 
 
 class Known:
@@ -200,8 +200,8 @@ class Allocation:
     """
 
     __slots__ = (
-        "after", "attempt", "began", "behind", "chunks", "follower", "id", "node", "rank", "since",
-        "stage", "status", "stopped_at", "stopping",
+        "after", "attempt", "began", "behind", "chunks", "follower", "id", "line", "node", "rank",
+        "since", "stage", "status", "stopped_at", "stopping",
     )  # fmt: skip
 
     def __init__(
@@ -233,6 +233,15 @@ class Allocation:
         """Victims that still hold the room that it was promised."""
         self.behind: Allocation | None = None
         self.follower: Allocation | None = None
+        self.line = 0
+        """How many queue behind it, while it holds room; derived."""
+
+    def first(self) -> "Allocation":
+        """The one that holds the room: itself, or the first of the line that it queues in."""
+        found = self
+        while found.behind is not None:
+            found = found.behind
+        return found
 
 
 class Shape:

@@ -263,6 +263,29 @@ def preempting() -> tuple[Story, str, str]:
     return story, low, high
 
 
+def test_an_equal_is_protected_where_no_gap_is_asked_for() -> None:
+    story = Story()
+    story.configure(
+        scheduler_preemption_enabled=True,
+        scheduler_preemption_minRuntime=0,
+        scheduler_preemption_priorityGap=0.0,
+        scheduler_preemption_utilizationThreshold=0.0,
+    )
+    story.turn(UpdateGroup(group="chem"), UpdateGroup(group="bio", preempt=("chem",)))
+    story.node("n1", 4)
+    story.submit("runs", Workflow(jobs={"it": job(cores=4)}), preemptible=True)
+    waits = story.submit("waits", Workflow(jobs={"it": job(cores=4)}), group="bio")
+    assert waits not in {one.stage.workflow.id for one in story.world.allocations.values()}
+    runner = MemoryRunner(PROJECTIONS)
+    runner.apply(story.records)
+    with runner.read() as view:
+        found = explain(view, waits, story.at)
+    assert found is not None
+    assert [(one.rule, one.allocations) for one in found.protected] == [
+        ("not below in priority", 1)
+    ]
+
+
 def test_evictions_are_told_from_both_sides(open_runner: Open) -> None:
     story, low, high = preempting()
     runner = told(open_runner, story)

@@ -120,6 +120,7 @@ def _placed(world: World, event: AllocationPlaced) -> None:
         allocation.behind = world.allocations[event.behind]
         allocation.behind.follower = allocation
         stage.lined[allocation.id] = None
+        allocation.first().line += 1
         _turned(world, allocation.behind)
     else:
         _turned(world, allocation)
@@ -211,12 +212,13 @@ def _hand_on(world: World, allocation: Allocation) -> None:
         follower.behind = allocation.behind
     if allocation.behind is not None:
         allocation.behind.follower = follower
+        allocation.first().line -= 1
         del stage.lined[allocation.id]
         return
     del stage.holding[allocation.id]
-    stage.pace.unfilled.pop(allocation.id, None)
+    del stage.pace.holding[allocation.id]
     if follower is not None:
-        follower.since = world.at
+        follower.since, follower.line = world.at, allocation.line - 1
         del follower.stage.lined[follower.id]
         _hold(follower.stage, follower)
         _turned(world, follower)
@@ -229,8 +231,7 @@ def _hand_on(world: World, allocation: Allocation) -> None:
 
 def _turned(world: World, allocation: Allocation) -> None:
     """When this gives its room back may have changed, or that of the one it queues behind."""
-    while allocation.behind is not None:
-        allocation = allocation.behind
+    allocation = allocation.first()
     if len(world.turnover) >= TURNOVER_MAX:
         world.turnover.clear()
         world.turnover[EVERYTHING] = None
@@ -239,7 +240,7 @@ def _turned(world: World, allocation: Allocation) -> None:
 
 def _hold(stage: Stage, allocation: Allocation) -> None:
     stage.holding[allocation.id] = None
-    stage.pace.unfilled[allocation.id] = None
+    stage.pace.holding[allocation.id] = None
 
 
 def _sentence(stage: Stage, rank: int, event: AllocationEnded) -> str:

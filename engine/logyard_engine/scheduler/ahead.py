@@ -37,20 +37,14 @@ def queue_ahead(world: World, stage: Stage) -> Iterator[AllocationPlaced]:
     depth = depth_for(world, stage)
     if not depth:
         return
-    unfilled = stage.pace.unfilled
-    for name in list(unfilled):
-        if not stage.waiting:
-            return
-        allocation = world.allocations[name]
-        if not _may_follow(stage, allocation):
-            continue
-        del unfilled[name]
-        queued, last = _line(allocation)
-        # Filled up only when half is gone: many at once are cheaper than one at a time.
-        if queued > depth // 2:
-            unfilled[name] = None
-            continue
-        while queued < depth and stage.waiting:
+    found = [world.allocations[name] for name in stage.pace.holding]
+    # Filled up only when half is gone: many at once are cheaper than one at a time.
+    short = [one for one in found if one.line <= depth // 2 and _may_follow(stage, one)]
+    for allocation in sorted(short, key=_shortest):
+        last = _last(allocation)
+        while allocation.line < depth:
+            if not stage.waiting:
+                return
             rank, attempt = stage.first_waiting()
             following = allocation_id(stage.workflow.id, stage.plan.name, rank, attempt)
             yield AllocationPlaced(
@@ -60,10 +54,6 @@ def queue_ahead(world: World, stage: Stage) -> Iterator[AllocationPlaced]:
                 revision=world.revision,
             )
             last = world.allocations[following]
-            queued += 1
-        if queued < depth:
-            # Of the next workflow, more may queue there.
-            unfilled[name] = None
 
 
 def _may_follow(stage: Stage, allocation: Allocation) -> bool:
@@ -84,10 +74,13 @@ def _may_follow(stage: Stage, allocation: Allocation) -> bool:
     )
 
 
-def _line(allocation: Allocation) -> tuple[int, Allocation]:
-    """How many queue behind it, and the last of them."""
-    count = 0
+def _shortest(allocation: Allocation) -> tuple[int, int, str]:
+    """The shortest line comes first, then that of whom has run for longest."""
+    return allocation.line, allocation.since, allocation.id
+
+
+def _last(allocation: Allocation) -> Allocation:
+    """The last of those that queue behind it."""
     while allocation.follower is not None:
         allocation = allocation.follower
-        count += 1
-    return count, allocation
+    return allocation

@@ -1,8 +1,11 @@
 """What would be free if some of what runs left: counted on, victim by victim, and back."""
 
+from collections.abc import Iterable
+
 from logyard_domain.world import Allocation, Node, Shape, World
 from logyard_engine.scheduler.fit import Room
 from logyard_engine.scheduler.memory import Memory
+from logyard_engine.scheduler.seats import Seats
 
 
 class Leaving:
@@ -33,6 +36,22 @@ class Leaving:
     def take_back(self, victim: Allocation) -> None:
         """It stays after all."""
         self._change(victim, False)
+
+    def seats(self, victims: Iterable[Allocation]) -> Seats:
+        """Where the chunks fit then: victims are those that leave."""
+        wanted = self._request.nodes
+        # A single chunk fits only where a victim leaves.
+        leave = dict.fromkeys(node for victim in victims for node, _ in victim.chunks)
+        nodes = leave if wanted == 1 else self._world.nodes.values()
+        seats: Seats = {}
+        for node in nodes:
+            count = min(wanted, self._counts.get(node, 0))
+            if count:
+                seats[node] = count
+                wanted -= count
+                if not wanted:
+                    break
+        return seats
 
     def _change(self, victim: Allocation, leaves: bool) -> None:
         held = self._world.shapes[victim.stage.shape].request

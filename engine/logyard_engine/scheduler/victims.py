@@ -8,13 +8,12 @@ which every one that is not needed is given back, if no more are left than a tic
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from logyard_domain.resources import Request
 from logyard_domain.rules.priorities import priority_of
-from logyard_domain.world import Allocation, Node, Shape, Stage, World
-from logyard_engine.scheduler.fit import Room
+from logyard_domain.world import Allocation, Shape, Stage, World
 from logyard_engine.scheduler.leaving import Leaving
 from logyard_engine.scheduler.memory import Memory
 from logyard_engine.scheduler.seats import Seats
@@ -66,12 +65,13 @@ class Evictions:
         candidates = list(self._candidates(stage, priority))
         if not candidates:
             return None
-        victims = self._chosen(shape, candidates)
+        leaving = Leaving(self._world, self._memory, shape)
+        victims = self._chosen(leaving, candidates)
         if victims is None:
             self._miss("room")
             return None
         self._left -= len(victims)
-        seats = self._seats(shape, victims)
+        seats = leaving.seats(victims)
         values = {a.id: value for value, _, _, a in self._running()}
         return Eviction([(one, gap(priority, values[one.id])) for one in victims], seats)
 
@@ -117,8 +117,8 @@ class Evictions:
             )
         return self._ranks
 
-    def _chosen(self, shape: Shape, candidates: list[Allocation]) -> list[Allocation] | None:
-        leaving = Leaving(self._world, self._memory, shape)
+    def _chosen(self, leaving: Leaving, candidates: list[Allocation]) -> list[Allocation] | None:
+        """Victims that make enough room, and are those that leave then; None where none do."""
         for one in candidates:
             leaving.add(one)
             if leaving.enough:
@@ -142,36 +142,6 @@ class Evictions:
                 leaving.add(one)
                 needed.append(one)
         return needed[::-1] if len(needed) <= self._left else None
-
-    def _seats(self, shape: Shape, victims: Iterable[Allocation]) -> Seats:
-        """As many chunks as fit without the victims, up to what is asked for."""
-        request = shape.request
-        leaving: dict[Node, list[Allocation]] = {}
-        for victim in victims:
-            for node, _ in victim.chunks:
-                leaving.setdefault(node, []).append(victim)
-        wanted = request.nodes
-        numbers = self._memory.numbers_for(shape)
-        seats: Seats = {}
-        # With one chunk, only nodes that a victim leaves can make the difference.
-        nodes: Iterable[Node] = leaving if wanted == 1 else self._world.nodes.values()
-        for node in nodes:
-            if node.status != "up" or self._memory.by_node[node.name].number not in numbers:
-                continue
-            count = min(wanted, self._room(node, request, leaving.get(node, ())))
-            if count:
-                seats[node] = count
-                wanted -= count
-                if not wanted:
-                    break
-        return seats
-
-    def _room(self, node: Node, request: Request, victims: Iterable[Allocation]) -> int:
-        room = Room(node)
-        for victim in victims:
-            chunks = sum(count for where, count in victim.chunks if where is node)
-            room.add(self._world.shapes[victim.stage.shape].request, chunks)
-        return room.chunks(request)
 
     def _used(self, request: Request) -> float:
         """The share in use of what the request asks for, over the nodes that are up: that of the

@@ -124,8 +124,12 @@ class _Rules:
         """The first rule that protects what runs of a stage; the order is the scheduler's."""
         if not row.preemptible:
             return "not preemptible"
-        if not self.priority - self.situation.ranker.of_row(row) >= self.gap:
-            return f"less than {self.gap:g} below in priority"
+        lower = self.situation.ranker.of_row(row)
+        # Equal priority never evicts, as the scheduler has it.
+        if not (lower < self.priority and self.priority - lower >= self.gap):
+            return (
+                f"less than {self.gap:g} below in priority" if self.gap else "not below in priority"
+            )
         if row.organization != self.owner.organization or row.group not in self.allowed:
             return f"of groups that {self.owner.group} may not preempt"
         if self.situation.at - row.since < self.least:
